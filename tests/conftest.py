@@ -19,6 +19,17 @@ settings.register_profile(
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "test"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "exhaustive: in ./kit test --all alone; an edge of it runs always")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("TANDEM_HYPOTHESIS") != "all":
+        for item in items:
+            if item.get_closest_marker("exhaustive"):
+                item.add_marker(pytest.mark.skip(reason="in ./kit test --all, or with TANDEM_HYPOTHESIS=all"))
+
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell without job control starts what it puts into the background deaf to Ctrl-C, and children inherit that; tests interrupt them.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 
-from tandem.export.times import Stamp
+from tandem.export.clock import Stamp
 from tandem.schema.record import Record, Value
 
 PER_SECOND = 40

@@ -32,7 +32,6 @@ from tandem_bench.truth import states
 
 LAGS_S = (1, 2, 5, 10, 20, 40)
 BINS_DBM = (-115, -105, -95, -85, -75, -65)
-TARGET = 0.1
 Poll = tuple[int, float, int, bool | None, float | None]
 """(second, RSRP dBm, ECI, moving, Mbit/s or None)."""
 

@@ -24,7 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what tests share
 
-from support.running_kit import KitOnRig, awaited, find_influxd, kit_on_rig
+from support.running_kit import RunningKit, awaited, find_influxd, running_kit
 
 HERE = Path(__file__).resolve().parent
 EVERY_S = 10.0
@@ -75,7 +75,7 @@ class Account:
         return lines if len(lines) > self._told else []
 
 
-def pairs(kit: KitOnRig, count: int) -> None:
+def pairs(kit: RunningKit, count: int) -> None:
     """``count`` pairs, one every ten seconds."""
     for _ in range(count):
         until = time.monotonic() + EVERY_S
@@ -92,7 +92,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
         file.unlink(missing_ok=True)
         account = Account(file)
         program = ["env", f"PYTHONPATH={source}", sys.executable, str(HERE / "collector_account.py"), str(file)]
-        with kit_on_rig(Path(temporary) / "kit", influxd, program + ["--profile"] * (profile is not None)) as kit:
+        with running_kit(Path(temporary) / "kit", influxd, program + ["--profile"] * (profile is not None)) as kit:
             time.sleep(SETTLED_S)
             phases = [account.phase("start")]
             time.sleep(seconds)

@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 from support.emulated_links import RadioPair, no_link, radio_pair
 from support.loaded_controllers import OBJECT, held
 from support.two_paths import SERVER, await_true, why_not
-from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi import COUPLED
+from tandem.mptcp_abi.reader import Reader
 from tandem_server import congestion
 
 ARMS = ("reno", *COUPLED)

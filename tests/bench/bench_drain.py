@@ -89,7 +89,7 @@ class Bench:
             spool.acknowledge(batch)
         read_s = time.monotonic() - began
         began = time.monotonic()
-        encoded = [encode_items(b.items, "probe-1", self.times.stamp).lines for b in batches]
+        encoded = [encode_items(b.items, "probe-1", self.times.stamp, b.rejected.__setitem__) for b in batches]
         lines_s = time.monotonic() - began
         began = time.monotonic()
         for lines in encoded:

@@ -17,7 +17,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from trends import Bench, Column, Progress, Row, bench, finish, options, settle, table
+from trends import Bench, Column, Row, bench, finish, in_random_order, interval, options, settle, table
 
 from tandem.experiment.results import quantile
 from tandem_server.analysis.measured import Download, Setting
@@ -26,7 +26,6 @@ from tandem_server.report.figures.papers.chen import alone_share, saved_by_model
 FULL = {"sizes": [8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20], "repetitions": 20}
 QUICK = {"sizes": [128 << 10], "repetitions": 1}
 MBIT, RTT_MS, QUEUE_MS, LOSS_A = {"a": 20.0, "b": 12.0}, {"a": 24.0, "b": 61.0}, 200.0, 0.016
-RESAMPLED = 2000
 
 
 def downloaded(line: dict[str, Any], size: int) -> Download | None:
@@ -45,16 +44,13 @@ def downloaded(line: dict[str, Any], size: int) -> Download | None:
 
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
-    chance, rows = random.Random(args.seed), []
-    cells = [(size, held) for size in args.sizes for held in (False, True)]
-    progress = Progress(args.repetitions * len(cells), "downloads")
-    for repetition in range(args.repetitions):
-        chance.shuffle(cells)
-        for size, held in cells:
-            asked = {"kind": "mptcp", "path": "a", "subflows": 2, "join_before_request": held, "bytes": size}
-            line = made.experiment("download", **asked, congestion_control=args.congestion_control, whoami=False)
-            rows.append({"repetition": repetition, "bytes": size, "held": held, "download": downloaded(line, size)})
-            progress.step(f"(last: {size} B{', held' if held else ''})")
+    rows = []
+    for repetition, (size, held) in in_random_order(
+        args, [(size, held) for size in args.sizes for held in (False, True)]
+    ):
+        asked = {"kind": "mptcp", "path": "a", "subflows": 2, "join_before_request": held, "bytes": size}
+        line = made.experiment("download", **asked, congestion_control=args.congestion_control, whoami=False)
+        rows.append({"repetition": repetition, "bytes": size, "held": held, "download": downloaded(line, size)})
     return rows
 
 
@@ -70,12 +66,11 @@ def by_size(rows: Sequence[Row], args: Namespace) -> list[Row]:
         delayed = [d for (_, held), d in mine.items() if not held]
         both = [i for i in range(args.repetitions) if {(i, False), (i, True)} <= mine.keys()]
         saved = [1 - mine[i, True].duration_s / mine[i, False].duration_s for i in both]
-        medians = [quantile(chance.choices(saved, k=len(saved)), 0.5) or 0.0 for _ in range(RESAMPLED)] if saved else []
         row: Row = {"bytes": size, "n": len(delayed), "joined": sum(bool(d.join_ms) for d in delayed)}
         for name, of in (("gap_ms", syn_gap_ms), ("alone", alone_share), ("modelled", saved_by_model)):
             row[name] = quantile([v for d in delayed if (v := of(d)) is not None], 0.5)
         row |= {"delayed_ms": quantile([1000 * (d.duration_s or 0.0) for d in delayed], 0.5), "pairs": len(saved)}
-        row |= {"saved": quantile(saved, 0.5), "low": quantile(medians, 0.025), "high": quantile(medians, 0.975)}
+        row["saved"], row["low"], row["high"] = interval(saved, chance)
         found.append(row)
     return found
 

@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from trends import Bench, Column, Progress, Row, finish, options, settle, table
+from trends import Bench, Column, Row, finish, in_random_order, interval, options, settle, table
 
 from support.emulated_links import queue_bytes, radio_pair
 from support.standalone_endpoint import lone_endpoint
@@ -37,7 +37,6 @@ ARMS = {
 FULL = {"sizes": [8 << 10, 64 << 10, 512 << 10, 4 << 20], "repetitions": 20}
 QUICK = {"sizes": [64 << 10], "repetitions": 1}
 QUANTILES = (10, 25, 50, 75, 90)
-RESAMPLED = 2000
 
 
 def measured(line: dict[str, Any]) -> dict[str, Any] | None:
@@ -56,16 +55,11 @@ def measured(line: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
-    chance, rows = random.Random(args.seed), []
-    cells = [(size, arm) for size in args.sizes for arm in ARMS]
-    progress = Progress(args.repetitions * len(cells), "downloads")
-    for repetition in range(args.repetitions):
-        chance.shuffle(cells)
-        for size, arm in cells:
-            asked = {**ARMS[arm], "bytes": size, "congestion_control": args.congestion_control, "whoami": False}
-            line = made.experiment("download", **asked)
-            rows.append({"repetition": repetition, "bytes": size, "arm": arm, "measured": measured(line)})
-            progress.step(f"(last: {arm}, {size} B)")
+    rows = []
+    for repetition, (size, arm) in in_random_order(args, [(size, arm) for size in args.sizes for arm in ARMS]):
+        asked = {**ARMS[arm], "bytes": size, "congestion_control": args.congestion_control, "whoami": False}
+        line = made.experiment("download", **asked)
+        rows.append({"repetition": repetition, "bytes": size, "arm": arm, "measured": measured(line)})
     return rows
 
 
@@ -112,9 +106,8 @@ def compared(rows: Sequence[Row], args: Namespace) -> list[Row]:
         ratios = [times[i, "MP-4"] / times[i, "MP-2"] for i in both]
         if not ratios:
             continue
-        medians = [quantile(chance.choices(ratios, k=len(ratios)), 0.5) or 0.0 for _ in range(RESAMPLED)]
-        row: Row = {"bytes": size, "n": len(ratios), "ratio_median": quantile(ratios, 0.5)}
-        row |= {"ratio_low": quantile(medians, 0.025), "ratio_high": quantile(medians, 0.975)}
+        row: Row = {"bytes": size, "n": len(ratios)}
+        row["ratio_median"], row["ratio_low"], row["ratio_high"] = interval(ratios, chance)
         found.append({**row, "four_faster": sum(ratio < 1 for ratio in ratios) / len(ratios)})
     return found
 

@@ -33,9 +33,10 @@ sys.path.insert(
 
 from test_ingest_body import MANIFEST
 
+from support.offers import offer_of
 from tandem.schema.campaign_queue import QueueError, read_report
 from tandem.schema.line_protocol import parse
-from tandem.schema.trace import TraceError, offer_of, read_offer
+from tandem.schema.trace import TraceError, read_offer
 from tandem_server.http.body import Unreadable, decode
 from tandem_server.ingest.documents import InvalidManifest, read_manifest
 from tandem_server.ingest.lines import FastPathCache, TimeWindow, TooMuch, validate_batch

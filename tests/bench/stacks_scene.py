@@ -26,8 +26,8 @@ from support.emulated_links import RadioPair, radio_pair
 from support.loaded_controllers import held
 from support.two_paths import SERVER, await_true
 from tandem.mptcp import kernels, netlink, sysctls
-from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.reader import Reader
 
 ARMS = ("reno", "lia", "olia", "balia")
 A, A_TOO, B = "10.71.1.1", "10.71.1.3", "10.71.2.1"

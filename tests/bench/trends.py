@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import random
 import sys
 import tempfile
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
@@ -27,7 +28,11 @@ from tandem.mptcp import sysctls
 SERVER_BUFFERS = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_rmem": "4096 131072 33554432"}
 """As the server's playbook sets them."""
 PROGRESS_S = 5.0
+RESAMPLED = 2000
 LONGEST_S = 3600.0
+
+
+Cell = TypeVar("Cell", bound=tuple[Any, ...])
 
 
 class Spread(NamedTuple):
@@ -153,6 +158,12 @@ def played_bench(timelines: Mapping[str, Path], lead_s: float) -> Iterator[tuple
             yield made, epoch_ns
 
 
+def interval(values: Sequence[float], chance: random.Random) -> tuple[float | None, float | None, float | None]:
+    """Their median, and from where to where it is in 95 % (resampled); None of none."""
+    medians = [quantile(chance.choices(values, k=len(values)), 0.5) or 0.0 for _ in range(RESAMPLED if values else 0)]
+    return quantile(values, 0.5), quantile(medians, 0.025), quantile(medians, 0.975)
+
+
 @dataclass
 class Progress:
     """Lines on stderr, one every few seconds: how far, how long, how long still."""
@@ -172,6 +183,17 @@ class Progress:
         left = gone / self.done * (self.of - self.done)
         far = f"{self.done}/{self.of} {self.what}, {gone:.0f} s, about {left:.0f} s left {now_doing}"
         print(far, file=sys.stderr, flush=True)
+
+
+def in_random_order(args: argparse.Namespace, cells: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
+    """Every cell once in each repetition, and the repetition's number; says how far it is."""
+    chance, order = random.Random(args.seed), list(cells)
+    progress = Progress(args.repetitions * len(order), "downloads")
+    for repetition in range(args.repetitions):
+        chance.shuffle(order)
+        for cell in order:
+            yield repetition, cell
+            progress.step(f"(last: {', '.join(map(str, cell))})")
 
 
 Row = dict[str, Any]

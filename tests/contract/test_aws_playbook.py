@@ -10,10 +10,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import preloaded_python
 import pytest
 import yaml
 
-from support import preloaded_python
 from support.moto_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 from tandem_fleet import new
 
@@ -64,6 +64,7 @@ def rules(group):
             yield rule["IpProtocol"], rule.get("FromPort"), network.get("CidrIp") or network["CidrIpv6"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):

@@ -5,8 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-
-from support.modems_on_a_clock import (
+from modems_on_a_clock import (
     BENCH,
     FAMILIES,
     LAST,
@@ -15,8 +14,9 @@ from support.modems_on_a_clock import (
     VirtualModem,
     phase_at,
     polled_modems,
-    write_timeline,
 )
+
+from support.modem_on_fake_clock import UNHEARD, write_timeline
 from tandem.modem.families import drivers
 from tandem.modem.poll import Poll
 from tandem_bench.modem.faults import Fault
@@ -28,7 +28,7 @@ every_family = pytest.mark.parametrize("family", sorted(BENCH))
 
 @pytest.fixture
 def modem(family: str, tmp_path: Path) -> VirtualModem:
-    return VirtualModem(family, read(write_timeline(tmp_path / "t.jsonl", TICKS)))
+    return VirtualModem(family, read(write_timeline(tmp_path / "t.jsonl", TICKS, usual=UNHEARD)))
 
 
 def test_every_family_of_the_bench_has_its_expectations_and_its_driver() -> None:

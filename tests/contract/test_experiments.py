@@ -35,7 +35,7 @@ ENDINGS = (("_bit_per_s", "bit/s"), ("_ms", "ms"), ("_s", "s"))
 @functools.cache
 def loaded(name: str) -> Experiment:
     if FOLDERS[name].parent == PACKAGE:
-        module = importlib.import_module(f"tandem.experiment.{name}.experiment")
+        module = importlib.import_module(f"tandem.experiment.{name}")
     else:
         spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDERS[name] / "experiment.py")
         assert spec is not None
@@ -121,7 +121,7 @@ def test_results_are_declared_with_their_units_and_the_page_tells_them(name):
 @every_experiment
 def test_its_folder_is_whole_and_it_describes_itself(name):
     assert {"download", "handshake"} <= set(NAMES), "found by folder"
-    assert (FOLDERS[name] / ("experiment.py" if FOLDERS[name].parent == PACKAGE else "__main__.py")).is_file()
+    assert (FOLDERS[name] / ("__init__.py" if FOLDERS[name].parent == PACKAGE else "__main__.py")).is_file()
     assert (loaded(name).name, loaded(name).version >= 1) == (name, True)
     done = process(name, "", "--describe")
     assert done.returncode == 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.app.config import Config
-from tandem.modem.session import Access, DevicePort, UsbPlace
+from tandem.modem.session import Access, DevicePort, UsbPort
 from tandem.modem.usb import FoundModem, modems
 
 
@@ -44,8 +44,6 @@ def places(ports: Sequence[str], root: Path, config: Config | None) -> list[Plac
         if path.modem is not None and path.modem.usb is not None
     }
     plugged = [
-        Place(slots.get(one.path, one.path), UsbPlace(one.path, root), one)
-        for one in modems(root)
-        if one.collector_port
+        Place(slots.get(one.path, one.path), UsbPort(one.path, root), one) for one in modems(root) if one.collector_port
     ]
     return named + plugged

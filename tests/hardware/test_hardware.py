@@ -18,7 +18,7 @@ from places import Place
 from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig
 from tandem.at.channel import open_port
-from tandem.modem.poll import Poll
+from tandem.modem.poll import PORT_LOST, Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import record_at
 from tandem.modem.usb import network_interface
@@ -160,14 +160,15 @@ def test_unplugged_and_plugged_in_again(
             print(f"\n>>> {here.name}: {text}", flush=True)
 
     with polls_of(here) as heard:
-        await_poll(heard, lambda poll: poll.failure is None, patience, "it answers")
+        before = await_poll(heard, lambda poll: poll.failure is None, patience, "it answers")
         ask("unplug it now")
-        await_poll(heard, lambda poll: poll.failure is not None, patience, "it is gone")
+        await_poll(heard, lambda poll: poll.failure == PORT_LOST, patience, "it is gone")
         gone = time.monotonic()
         ask("plug it in again")
-        await_poll(heard, lambda poll: poll.failure is None and poll.reading is not None, patience, "it is back")
+        back = await_poll(heard, lambda poll: poll.failure is None and poll.reading is not None, patience, "it is back")
     account.modems[here.name]["away_s"] = round(time.monotonic() - gone, 1)
     account.modems[here.name]["port_after"] = here.access.look()
+    assert (back.driver, back.model) == (before.driver, before.model), "another modem answers at its place"
 
 
 def await_poll(heard: queue.SimpleQueue[Poll], right: Callable[[Poll], bool], within_s: float, what: str) -> Poll:

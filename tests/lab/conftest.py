@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filled_database import Filled, filled_database
+from incident_results import IncidentRun
+from incident_run import play
 
-from support.filled_database import Filled, filled_database
-
-# Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
-from support.incident_results import IncidentRun
-from support.incident_run import play
-from support.running_kit import KitOnRig, find_influxd, kit_on_rig
+from support.running_kit import RunningKit, find_influxd, running_kit
 
 
 @pytest.fixture
@@ -32,8 +30,8 @@ def influxd() -> Path:
 
 
 @pytest.fixture(scope="module")
-def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKit]:
+    with running_kit(tmp_path_factory.mktemp("rig"), influxd) as running:
         yield running
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import pytest
+from filled_database import Filled
+from incident_second_probe import NAME
 
-from support.filled_database import Filled
 from support.grafana_alerting import Rule, asker, rules
 from support.grafana_templates import Told, message
-from support.incident_second_probe import NAME
 from support.running_kit import PROBE
 from tandem_dashboards.alarms import alarms
 from tandem_dashboards.alarms.alarm import Threshold

@@ -76,10 +76,19 @@ def test_addresses_by_dhcp_are_somebody_elses() -> None:
     assert interfaces()[NAME].addresses == ("10.64.7.7",)
 
 
-def test_an_interface_that_went_with_its_modem_is_no_failure() -> None:
-    kept = BearerAddresses(unheard)
+def test_an_interface_that_went_with_its_modem_is_no_failure_and_has_its_address_when_it_is_back(
+    interface: str,
+) -> None:
+    now = [0.0]
+    kept = BearerAddresses(unheard, lambda: now[0])
+    kept.keep(bearer("10.64.0.1"))
+    subprocess.run(["ip", "link", "delete", interface], check=True)
+    now[0] += LOOK_AGAIN_S
     kept.keep(bearer("10.64.0.1"))
     kept.keep(None)
+    subprocess.run(["ip", "tuntap", "add", interface, "mode", "tun"], check=True)
+    kept.keep(bearer("10.64.0.1"))
+    assert interfaces()[NAME].addresses == ("10.64.0.1",)
 
 
 @pytest.mark.usefixtures("interface")

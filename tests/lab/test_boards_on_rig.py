@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from filled_database import Filled
 
-from support.filled_database import Filled
 from support.running_kit import PROBE
 from tandem_dashboards import boards
 from tandem_dashboards.cli import summary_line
@@ -40,7 +40,7 @@ MAY_BE_EMPTY: set[Place] = {
 
 
 @dataclass
-class AskedAt:
+class AtInstant:
     """A database asked as if it were another instant: queries say ``now()`` of what is shown as now. ``now_ms``: since 1970."""
 
     influx: Influx
@@ -107,7 +107,7 @@ def asked(name: str, filled: Filled) -> list[Answer]:
     """All answers to all queries of a board, at every look."""
     answers = []
     for span, chosen in looks(board := loaded(name), filled):
-        answers += run_board(board, AskedAt(filled.reader, span.to_ms), span, chosen)[1]
+        answers += run_board(board, AtInstant(filled.reader, span.to_ms), span, chosen)[1]
     return answers
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import SITES, KitOnRig, awaited
+from support.running_kit import SITES, RunningKit, awaited
 from tandem_bench.run.programs import COLLECTOR, Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -20,14 +20,14 @@ CAMPAIGNS = ("adarsh-survey", "chen-sizes", "cordero-delay", "cordero-remote", "
 """Each with experiments of its own. The last test plays adarsh-field; tests/system/test_example_campaign.py the others' kinds."""
 
 
-def campaign(kit: KitOnRig, *args: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
+def campaign(kit: RunningKit, *args: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
     """``tandem campaign`` as a person on the probe types it."""
-    argv = [sys.executable, "-m", "tandem", "campaign", *args, "--config", str(kit.probe / "config.toml")]
+    argv = [sys.executable, "-m", "tandem", "campaign", *args, *kit.probe_config]
     command = kit.rig.command("probe", confined(argv, Owner.of_caller()))
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def manifests(kit: KitOnRig, name: str) -> list[dict[str, Any]]:
+def manifests(kit: RunningKit, name: str) -> list[dict[str, Any]]:
     told = [json.loads(file.read_text()) for file in (kit.probe / "runs").glob("*.json")]
     return [m for m in told if m.get("campaign", {}).get("name") == name]
 
@@ -43,10 +43,9 @@ def strays(told: object) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
+def test_a_short_form_runs_to_its_end(kit: RunningKit, name: str) -> None:
     if name == "mohan-dash":
-        config = ("--config", str(kit.folder / "server" / "server.toml"))
-        kit.tool("server", "tandem_server", "dash", "build", *config, "--seconds", "30")
+        kit.server("dash", "build", "--seconds", "30")
     if name == "adarsh-survey":
         (kit.probe / "names.csv").write_text("".join(f"{n},{site}\n" for n, site in enumerate(SITES, 1)))
     done = campaign(kit, "run", name, "--form", "short", "--allow-substitutes", "--wait", "--json")
@@ -85,7 +84,7 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
     assert min(used.values()) > 1000, used
 
 
-def test_the_result_tables_are_there(kit: KitOnRig) -> None:
+def test_the_result_tables_are_there(kit: RunningKit) -> None:
     """Of every campaign's experiments above, and of others that are measured by hand, a person's own among them."""
     others: dict[str, tuple[str, ...]] = {
         "handshake": ("times=2",),
@@ -128,13 +127,12 @@ def test_the_result_tables_are_there(kit: KitOnRig) -> None:
         assert (kit.folder / "tables" / f"{name}-values.csv").is_file()
 
 
-def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: KitOnRig) -> None:
+def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: RunningKit) -> None:
     """The last of this module: it ends the collector, whose place the command line takes."""
     kit.programs.end(kit.collector, 90)
     owner = Owner.of_caller()
-    config = ["--config", str(kit.probe / "config.toml")]
     argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--form", "short", "--allow-substitutes"]
-    argv += ["--json", *config]
+    argv += ["--json", *kit.probe_config]
     command = kit.rig.command("probe", confined([*argv, "--anew"], owner, COLLECTOR))
     lines = kit.probe / "campaigns" / "adarsh-field" / "runs.jsonl"
     begun = kit.probe / "campaigns" / "adarsh-field" / "begun.json"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import KitOnRig, awaited
+from support.running_kit import RunningKit, awaited
 from tandem_bench.run.configuration import MEASUREMENT_PORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -21,7 +21,7 @@ def carried(manifest: dict[str, Any]) -> dict[str, int]:
     return {flow["path"]: flow["bytes"] for flow in flows}
 
 
-def test_status_shows_both_modems_each_found_by_its_own_answers(kit: KitOnRig) -> None:
+def test_status_shows_both_modems_each_found_by_its_own_answers(kit: RunningKit) -> None:
     status = awaited("both were polled", lambda: (s := kit.status())["polls"].get("made", 0) >= 4 and s)
     assert {path: (m["operator"], m["driver"]) for path, m in status["modems"].items() if m["driver"]} == {
         "a": ("A", "quectel"),
@@ -32,7 +32,7 @@ def test_status_shows_both_modems_each_found_by_its_own_answers(kit: KitOnRig) -
     assert status["mobile"] is False
 
 
-def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: KitOnRig) -> None:
+def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: RunningKit) -> None:
     (run,) = kit.measured("--kind", "mptcp", "--path", "wifi", "--seconds", "4")
     assert run["failure"] is None
     assert run["result"]["fallback"] is False
@@ -43,7 +43,9 @@ def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: KitOnRig) -> No
     # What every path brought is the payload, and what came twice.
     assert sum(by_path.values()) >= run["result"]["bytes"]
     assert {file["name"].rpartition("-")[2] for file in run["files"]} == {f"{path}.pcap" for path in PATHS}
-    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    row = awaited(
+        "the ledger calls it complete", lambda: (r := kit.ledger_by_run().get(run["id"])) and not r["missing"] and r
+    )
     assert row["probe"] == "probe-1"
     stored = kit.query(
         'SELECT count("bytes_received") FROM "subflow" WHERE "run" = $run AND "end" = $end GROUP BY "path", "operator"',
@@ -54,7 +56,7 @@ def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: KitOnRig) -> No
     assert all(s["rows"][0][1] >= 2 for s in stored)
 
 
-def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: KitOnRig) -> None:
+def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: RunningKit) -> None:
     runs = kit.measured("--pairing", "simultaneous", "--seconds", "3")
     assert sorted((run["kind"], run["paths"][0]) for run in runs if run["kind"] == "tcp") == [
         ("tcp", path) for path in sorted(PATHS)
@@ -66,12 +68,16 @@ def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: KitOnRig) -> None:
     assert len({run["pair"] for run in runs}) == 1
     ledger = awaited(
         "all four are complete",
-        lambda: (rows := kit.ledger()) and all(r["id"] in rows and not rows[r["id"]]["missing"] for r in runs) and rows,
+        lambda: (
+            (rows := kit.ledger_by_run())
+            and all(r["id"] in rows and not rows[r["id"]]["missing"] for r in runs)
+            and rows
+        ),
     )
     assert {ledger[run["id"]]["kind"] for run in runs} == {"mptcp", "tcp"}
 
 
-def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitOnRig) -> None:
+def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: RunningKit) -> None:
     # The path that records take now is the one to lose.
     black = awaited("records are sent", lambda: kit.status()["spool"].get("path"))
     running = kit.experiment("--kind", "mptcp", "--path", black, "--seconds", "3000")
@@ -103,7 +109,7 @@ def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitO
     assert min(carried(again).values()) > 0
 
 
-def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: KitOnRig) -> None:
+def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: RunningKit) -> None:
     assert {path: shown["state"] for path, shown in kit.status()["paths"].items()} == dict.fromkeys(PATHS, "up")
     running = kit.experiment("--kind", "mptcp", "--path", "a", "--seconds", "3000")
     flows = lambda: ((kit.status()["run"] or {}).get("runs") or [{}])[0].get("subflows", [])  # noqa: E731

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import coupled_model as model
 import pytest
 
-from support import coupled_model as model
 from support.emulated_links import RadioPair, no_link, served_pair
 from support.experiment_process import Run, parameters
 from support.loaded_controllers import OBJECT, command, held

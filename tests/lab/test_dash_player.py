@@ -5,8 +5,8 @@ import signal
 import struct
 
 import pytest
+from dash_server import Answer, manifest, play, serving, wanted
 
-from support.dash_server import Answer, manifest, play, serving, wanted
 from support.experiment_process import Run
 
 BITRATES = (200_000, 1_000_000)
@@ -95,6 +95,21 @@ def test_a_connection_that_the_server_ends_is_opened_again_and_counted(tmp_path)
     assert told["failure"] is None
     assert told["result"]["reconnects"] == 2
     assert len(told["segments"]) == 6
+
+
+def test_bytes_beyond_the_length_are_not_taken_for_the_next_answer(tmp_path):
+    def script(target, part):
+        answer = film(0.2, 6)(target, part)
+        if target.endswith("2.m4s"):
+            answer.length = len(answer.body)
+            answer.body += b"HTTP/1.1 200 OK"
+        return answer
+
+    with serving(script) as endpoint:
+        told = play(endpoint, tmp_path, abr="fixed", **SOON)
+    assert told["failure"] is None
+    assert told["result"]["reconnects"] >= 1  # one more, where they come after the next request
+    assert {row["bytes"] for row in told["segments"]} == {5000}
 
 
 def test_a_segment_that_fails_once_is_had_at_the_second_attempt(tmp_path):

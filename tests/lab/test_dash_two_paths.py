@@ -3,8 +3,8 @@
 import os
 
 import pytest
+from dash_server import Answer, DashEndpoint, manifest, play
 
-from support.dash_server import Answer, DashEndpoint, manifest, play
 from support.two_paths import PATHS, SERVER, lab, lab_with, up
 
 pytestmark = lab_with()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -9,13 +10,53 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
 
-from support.dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
 from support.experiment_process import Run
-from support.real_vlc import REPOSITORY, film, vlc, why_no_vlc
-from support.two_paths import PATHS, SERVER, await_true, lab, up, why_not
+from support.two_paths import PATHS, REPOSITORY, SERVER, await_true, lab, up, why_not
 from tandem_server.cli.main import main as server
-from tandem_server.content.presentation import LADDER, find_ffmpeg
+from tandem_server.content.presentation import LADDER, Rung, build_encoded, find_ffmpeg
+
+FILM = (Rung("v0", 100_000, 256, 144), Rung("v1", 800_000, 426, 240))
+
+
+def vlc() -> str | None:
+    """As ``kit`` finds it."""
+    there = (os.environ.get("TANDEM_VLC"), str(REPOSITORY / "build/vlc/vlc"), shutil.which("vlc"))
+    return next((p for p in there if p and os.access(p, os.X_OK)), None)
+
+
+def why_no_vlc() -> str | None:
+    """What is missing, None when nothing is."""
+    program = vlc()
+    if program is None:
+        return "no VLC; ./kit test takes it out of the distribution's packages"
+    user = Path(program).stat().st_uid or 65534
+    as_nobody = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if os.geteuid() == 0 else []
+    asked = subprocess.run(
+        [*as_nobody, program, "--version"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "HOME": "/nonexistent"},
+    )
+    if asked.returncode != 0:
+        return f"{program} cannot be started by a user who is not root: {asked.stderr.decode().strip()[-120:]}"
+    if find_ffmpeg() is None:
+        return "no ffmpeg to make a film for VLC; ./kit test --all installs it"
+    return None
+
+
+def film(into: Path, seconds: int) -> Path:
+    """A film of ``seconds`` in segments of 1 s, at 100 and 800 kbit/s, in the folder ``into``/film."""
+    ffmpeg, made = find_ffmpeg(), into / "film"
+    assert ffmpeg is not None
+    made.mkdir(parents=True)
+    source = f"testsrc2=size=426x240:rate=24:duration={seconds},noise=alls=20:allf=t"
+    encoded = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "30", str(into / "film.mp4")]
+    subprocess.run([ffmpeg, "-v", "error", "-f", "lavfi", "-i", source, *encoded], check=True, timeout=120)
+    build_encoded(ffmpeg, into / "film.mp4", made, seconds, [1], FILM)
+    return made
+
 
 NO_VLC, NO_LAB = why_no_vlc(), why_not()
 needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from download_lab import SIZE, DownloadLab, download_lab
 
-from support.download_lab import SIZE, DownloadLab, download_lab
 from support.scripted_endpoint import Behaviour
 from support.two_paths import ADDRESS, lab_with
 from tandem.schema.record import Record
@@ -113,6 +113,17 @@ def test_a_path_cut_in_mid_run_is_survived_by_the_other(two):
     by_path = {s["path"]: s["bytes"] for s in line["result"]["subflows"]}
     assert by_path["a"] > 0  # the closed subflow kept its counters
     assert by_path["b"] > RATE  # and the other carried the rest
+
+
+def test_both_paths_cut_stall_the_run_and_keep_what_came(two):
+    run = two.start("mptcp", "a", Behaviour(rate=RATE), seconds=600, stall_s=2, control_timeout_s=3)
+    run.until(lambda sample: sample["connection"]["bytes"] > RATE / 2)
+    two.lab.server.run("ip link set tmp5-as down; ip link set tmp5-bs down")
+    line = run.end()
+    assert run.process.returncode == 1
+    assert line["failure"] == {"reason": "stalled: no byte for 2 s", "retry": True}
+    assert line["result"]["bytes"] > RATE / 2
+    assert line["result"]["sender"] is None
 
 
 def test_a_dead_primary_path_shows_in_the_measured_connection(two):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import KitOnRig, awaited
+from support.running_kit import RunningKit, awaited
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -20,12 +20,12 @@ SACK = "net.ipv4.tcp_sack"
 FIRST = "203.0.113.10"
 
 
-def leftovers(kit: KitOnRig) -> str:
+def leftovers(kit: RunningKit) -> str:
     shown = kit.rig.command("probe", ["sh", "-c", "tc qdisc show | grep 7100: ; ip -br link | grep tshape; true"])
     return subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout
 
 
-def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: KitOnRig) -> None:
+def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: RunningKit) -> None:
     (run,) = kit.measured("--set", "times=3", "--set", "pause_s=0.05", "--paths", "b,wifi", name="handshake")
     assert run["failure"] is None
     units = {"bytes_by_path": "B", "connect_ms": "ms", "median_ms": "ms"}
@@ -39,12 +39,14 @@ def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: KitOnR
     for path in ("b", "wifi"):
         assert run["usage"]["paths"][path]["sent"] >= 120
         assert run["usage"]["paths"][path]["received"] >= 120
-    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    row = awaited(
+        "the ledger calls it complete", lambda: (r := kit.ledger_by_run().get(run["id"])) and not r["missing"] and r
+    )
     assert row["records"]["phase"]["arrived"] == 3
     assert row["records"]["run_usage"]["arrived"] == 2
 
 
-def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit: KitOnRig) -> None:
+def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit: RunningKit) -> None:
     before = kit.status()["run"]
     assert before is None
     shape = ("--shape", "wifi:down_bit_per_s=2e6", "--sysctl", f"{SACK}=0")
@@ -66,7 +68,7 @@ def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit
     assert (told["sysctls"][SACK], told["sysctls"][f"net.ipv4.{kept}"], told["server"][kept]) == ("1", "1", "1")
 
 
-def test_bandwidth_over_paths_shaped_to_a_ratio_is_recorded_phase_by_phase(kit: KitOnRig) -> None:
+def test_bandwidth_over_paths_shaped_to_a_ratio_is_recorded_phase_by_phase(kit: RunningKit) -> None:
     shape = ("--shape", "a:up_bit_per_s=4e6", "--shape", "b:up_bit_per_s=1e6")
     setting = [word for one in ("mode=oneway", "seconds=1.5", "primary=a") for word in ("--set", one)]
     (run,) = kit.measured(*setting, "--paths", "a,b", *shape, name="bandwidth")
@@ -76,29 +78,30 @@ def test_bandwidth_over_paths_shaped_to_a_ratio_is_recorded_phase_by_phase(kit: 
     assert {p["name"] for p in told["phases"]} == {"tcp a", "tcp b", "tcp-all", "mptcp a"}
     assert told["benefits"][0]["benefit"] is not None
     assert "result_faults" not in run["environment"]["further"]
-    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    row = awaited(
+        "the ledger calls it complete", lambda: (r := kit.ledger_by_run().get(run["id"])) and not r["missing"] and r
+    )
     assert row["records"]["phase"]["arrived"] == 4
     assert row["records"]["subflow"]["arrived"] == row["records"]["subflow"]["promised"] > 0
     assert row["records"]["run_begun"] == {"promised": 1, "arrived": 1}
     assert row["records"]["aggregation"] == {"promised": 1, "arrived": 1}
 
 
-def under_way(kit: KitOnRig) -> bool:
+def under_way(kit: RunningKit) -> bool:
     return bool((kit.status()["run"] or {}).get("runs"))
 
 
-def test_another_shell_ends_what_is_measured(kit: KitOnRig) -> None:
+def test_another_shell_ends_what_is_measured(kit: RunningKit) -> None:
     running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "3000")
     awaited("it measures", lambda: under_way(kit))
-    stop = ("experiment", "stop", "--json", "--config", str(kit.probe / "config.toml"))
-    told = json.loads(kit.tool("probe", "tandem", *stop))
+    told = json.loads(kit.tool("probe", "tandem", "experiment", "stop", "--json", *kit.probe_config))
     assert [r["failure"] for r in told["results"]] == ["stopped"]
     out, _ = running.communicate(timeout=120)
     assert running.returncode == 1
     assert json.loads(out)["runs"] == told["runs"]
 
 
-def test_ctrl_c_ends_what_was_begun(kit: KitOnRig) -> None:
+def test_ctrl_c_ends_what_was_begun(kit: RunningKit) -> None:
     # A shell's background job ignores Ctrl-C, and hands that on to what it starts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -114,14 +117,14 @@ def test_ctrl_c_ends_what_was_begun(kit: KitOnRig) -> None:
     awaited("the collector is free", lambda: kit.status()["run"] is None)
 
 
-def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
+def test_what_the_kernel_lacks_is_refused_plainly(kit: RunningKit) -> None:
     running = kit.experiment("--sysctl", "net.ipv4.tcp_nosuch=1", name="handshake")
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 3
     assert "sysctl net.ipv4.tcp_nosuch: this kernel has none, or hides it" in errors
 
 
-def test_the_account_of_each_path_is_kept(kit: KitOnRig) -> None:
+def test_the_account_of_each_path_is_kept(kit: RunningKit) -> None:
     def spent() -> dict[str, int]:
         file = kit.probe / "account.json"
         told = json.loads(file.read_text())["paths"] if file.exists() else {}
@@ -141,12 +144,12 @@ def places(run: dict[str, Any]) -> set[tuple[str, str]]:
     return {(s["path"], s["server_address"]) for s in run["result"]["subflows"]}
 
 
-def endpoints(kit: KitOnRig) -> int:
+def endpoints(kit: RunningKit) -> int:
     shown = kit.rig.command("probe", ["ip", "mptcp", "endpoint", "show"])
     return len(subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines())
 
 
-def test_a_pair_over_two_of_three_paths_leaves_the_third_alone(kit: KitOnRig) -> None:
+def test_a_pair_over_two_of_three_paths_leaves_the_third_alone(kit: RunningKit) -> None:
     runs = kit.measured("--pairing", "simultaneous", "--paths", "wifi,b", "--seconds", "2", "--subflows", "2")
     assert sorted((r["kind"], sorted(r["paths"])) for r in runs) == [
         ("mptcp", ["b", "wifi"]),
@@ -161,7 +164,7 @@ def test_a_pair_over_two_of_three_paths_leaves_the_third_alone(kit: KitOnRig) ->
     assert all({p["name"] for p in r["parameters"]["paths"]} == {"wifi", "b"} for r in runs)
 
 
-def test_fewer_paths_hold_for_the_kernels_path_manager_too_and_for_this_pair_alone(kit: KitOnRig) -> None:
+def test_fewer_paths_hold_for_the_kernels_path_manager_too_and_for_this_pair_alone(kit: RunningKit) -> None:
     (run,) = kit.measured("--kind", "mptcp", "--path", "b", "--paths", "a,b", "--seconds", "2")
     assert run["failure"] is None
     assert run["result"]["subflows_asked"] is None

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
+import nmea
 import pytest
+from nmea import NmeaPort
 
-from support import nmea
-from support.nmea import NmeaPort
-from tandem.app.clock import Clock
-from tandem.app.clock.watch import ClockWatch
+from tandem.app.clock_watch import ClockWatch
+from tandem.export.clock import Clock
 from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, State, program
 from tandem.position.zones import Point, Privacy, Zones, distance_m
 from tandem.schema.record import Record

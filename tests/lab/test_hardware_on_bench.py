@@ -7,15 +7,17 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.bench_modem import BenchModem, bench_modem
-from support.running_kit import KitOnRig
+from support.modem_on_fake_clock import write_timeline
+from support.running_kit import RunningKit, play_fault
 
 pytestmark = pytest.mark.lab
 HARDWARE = Path(__file__).resolve().parents[1] / "hardware"
@@ -42,10 +44,34 @@ def outcome(folder: Path, *args: str, enter: tuple[str, ...] = ()) -> tuple[int,
     return running.returncode, printed, json.loads((folder / "hardware-report.json").read_text())
 
 
+@dataclass
+class BenchModem:
+    """One emulated modem. ``port``: the link to its terminal."""
+
+    port: Path
+    control: Path
+
+    def play(self, fault: dict[str, Any]) -> None:
+        play_fault(self.control, fault)
+
+
 @pytest.fixture
 def modem(tmp_path: Path) -> Iterator[BenchModem]:
-    with bench_modem("quectel", tmp_path / "modem") as made:
-        yield made
+    """It stands still in LTE coverage, and answers."""
+    folder = tmp_path / "modem"
+    folder.mkdir()
+    timeline = write_timeline(folder / "timeline.jsonl", [{}] * 600, tick_s=1.0)
+    made = BenchModem(folder / "port", folder / "control.sock")
+    argv = [sys.executable, "-m", "tandem_bench", "modem", "--family", "quectel", "--seed", "1"]
+    argv += ["--timeline", str(timeline), "--epoch-ns", str(time.monotonic_ns())]
+    argv += ["--link", str(made.port), "--control", str(made.control)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready")
+            yield made
+        finally:
+            process.terminate()
 
 
 def test_a_good_modem_passes_and_its_report_holds_a_transcript(modem: BenchModem, tmp_path: Path) -> None:
@@ -106,9 +132,9 @@ def test_a_wrong_option_is_one_line(tmp_path: Path) -> None:
     assert "--port nonsense: write NAME=DEVICE" in printed
 
 
-def test_data_goes_over_each_path_by_itself(kit: KitOnRig, tmp_path: Path) -> None:
+def test_data_goes_over_each_path_by_itself(kit: RunningKit, tmp_path: Path) -> None:
     enter = tuple(kit.rig.command("probe", []))
-    args = ("--config", str(kit.probe / "config.toml"), "-k", "data_on_each_path")
+    args = (*kit.probe_config, "-k", "data_on_each_path")
     status, printed, report = outcome(tmp_path, *args, enter=enter)
     assert status == 0, printed
     assert set(report["paths"]) == {path.name for path in kit.rig.probe_paths()}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from filled_database import Filled
+from incident_run import PLAN_BYTES, SPOOL_BYTES
+from incident_second_probe import NAME
 
-from support.filled_database import Filled
-from support.incident_run import PLAN_BYTES, SPOOL_BYTES
-from support.incident_second_probe import NAME
 from support.running_kit import PROBE
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS

@@ -9,9 +9,9 @@ from pathlib import Path as Folder
 from typing import Any
 
 import pytest
+from dual_family_paths import why_not6
+from names_server import serving
 
-from support.dual_family_paths import why_not6
-from support.names_server import serving
 from support.real_endpoint import Measured, measured
 from support.two_paths import Lab, Space, lab_with
 from tandem.mptcp import sysctls

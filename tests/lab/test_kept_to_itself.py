@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.running_kit import KitOnRig, awaited, find_influxd, kit_on_rig
+from support.running_kit import RunningKit, awaited, find_influxd, running_kit
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.process import Setup, made_up_imei, modem
 from tandem_bench.modem.timeline import read
@@ -46,35 +46,35 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory, told: socket.socket) -> Iterator[KitOnRig]:
+def kit(tmp_path_factory: pytest.TempPathFactory, told: socket.socket) -> Iterator[RunningKit]:
     influxd = find_influxd()
     if influxd is None:
         pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
     program = ("env", f"NOTIFY_SOCKET={told.getsockname()}", "WATCHDOG_USEC=6000000", sys.executable, "-m", "tandem")
-    with kit_on_rig(tmp_path_factory.mktemp("kept"), influxd, program, ZONE) as running:
+    with running_kit(tmp_path_factory.mktemp("kept"), influxd, program, ZONE) as running:
         yield running
 
 
-def listening(kit: KitOnRig, *family: str) -> list[list[str]]:
+def listening(kit: RunningKit, *family: str) -> list[list[str]]:
     """Rows of ``ss`` for the sockets of the probe's namespace that anyone may speak to: the local end is the fourth word from its state."""
     argv = kit.rig.command("probe", ["ss", "-Hlnp", *family])
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def outside(kit: KitOnRig) -> list[str]:
+def outside(kit: RunningKit) -> list[str]:
     """Local ends that are not on loopback."""
     ends = [row[3] for row in listening(kit, "-t", "-u", "-S")]
     hosts = {end: end.rpartition(":")[0].strip("[]").partition("%")[0] for end in ends}
     return [end for end, host in hosts.items() if host in ("*", "") or not ipaddress.ip_address(host).is_loopback]
 
 
-def test_systemd_is_told_that_it_is_ready_and_lives(kit: KitOnRig, told: socket.socket) -> None:
+def test_systemd_is_told_that_it_is_ready_and_lives(kit: RunningKit, told: socket.socket) -> None:
     assert kit.collector.pid
     assert [told.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
 
 
-def test_no_listener_but_on_loopback_while_it_measures(kit: KitOnRig) -> None:
+def test_no_listener_but_on_loopback_while_it_measures(kit: RunningKit) -> None:
     seen: set[str] = set()
     for name, args in (("download", ("--seconds", "2")), ("latency", ("--set", "seconds=1"))):
         running = kit.experiment(*args, name=name)
@@ -85,13 +85,13 @@ def test_no_listener_but_on_loopback_while_it_measures(kit: KitOnRig) -> None:
     assert seen == set()
 
 
-def test_the_socket_for_people_is_its_owners_alone(kit: KitOnRig) -> None:
+def test_the_socket_for_people_is_its_owners_alone(kit: RunningKit) -> None:
     paths = {row[4] for row in listening(kit, "-x") if str(kit.folder) in row[4] and "/bench/" not in row[4]}
     assert paths == {str(kit.probe / "status.sock")}
     assert stat.S_IMODE((kit.probe / "status.sock").stat().st_mode) == 0o600
 
 
-def written(kit: KitOnRig) -> dict[str, Path]:
+def written(kit: RunningKit) -> dict[str, Path]:
     """What probe and server wrote, by name; the bench's own files say who the made-up modems are."""
     found = {}
     for file in kit.folder.rglob("*"):
@@ -101,7 +101,7 @@ def written(kit: KitOnRig) -> dict[str, Path]:
     return found
 
 
-def test_what_it_wrote_holds_no_secret_but_where_it_belongs(kit: KitOnRig) -> None:
+def test_what_it_wrote_holds_no_secret_but_where_it_belongs(kit: RunningKit) -> None:
     awaited("records have arrived", lambda: kit.polls_stored("a") > 5)
     files = written(kit)
     assert len(files) > 30
@@ -127,7 +127,7 @@ def read_if_there(file: Path) -> bytes:
         return b""
 
 
-def identities(kit: KitOnRig) -> list[str]:
+def identities(kit: RunningKit) -> list[str]:
     """IMEI, IMSI and card number of both modems, as they tell anyone at their ports."""
     found = []
     for operator in "AB":
@@ -146,7 +146,7 @@ def identities(kit: KitOnRig) -> list[str]:
     return found
 
 
-def test_secrets_are_their_owners_alone(kit: KitOnRig) -> None:
+def test_secrets_are_their_owners_alone(kit: RunningKit) -> None:
     files = {name: file.stat() for name, file in written(kit).items() if file.exists()}
     modes = {name: stat.S_IMODE(file.st_mode) for name, file in files.items()}
     assert modes.keys() >= SECRET_FILES

@@ -1,7 +1,6 @@
 """A short rehearsal arrives whole, and the ledger says so; then a run's records, a file and a manifest are taken away: it names each."""
 
 import io
-import json
 import sqlite3
 import subprocess
 import sys
@@ -9,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import PROBE, KitOnRig, awaited
-from tandem.schema.trace import offer_of
+from support.offers import offer_of
+from support.running_kit import PROBE, RunningKit, awaited
 from tandem_server.registry import Registry
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -24,33 +23,23 @@ with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(pathli
 """
 
 
-def ledger(kit: KitOnRig, *args: str) -> tuple[int, dict[str, Any]]:
-    """Exit status and JSON of the command, as an operator calls it."""
-    argv = ["-m", "tandem_server", "ledger", "--json", "--config", str(kit.folder / "server" / "server.toml"), *args]
-    done = subprocess.run(
-        kit.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
-    )
-    assert done.returncode in (0, 1), done.stderr
-    return done.returncode, json.loads(done.stdout)
-
-
-def settled(kit: KitOnRig) -> dict[str, Any] | None:
+def settled(kit: RunningKit) -> dict[str, Any] | None:
     """The spool's account once all up to the last run is settled and told of."""
-    _, told = ledger(kit, "--no-files")
+    _, told = kit.ledger("--no-files")
     (spool,) = told["spools"]
     whole = all(row["state"] == "complete" for row in told["runs"]) and len(told["runs"]) == 4
     return spool if whole and spool["unexplained"] == 0 and spool["settled"] else None
 
 
-def one_sum(kit: KitOnRig) -> bool:
+def one_sum(kit: RunningKit) -> bool:
     """Whether each record that the spool made is in one of the ledger's counts."""
-    (spool,) = ledger(kit, "--no-files")[1]["spools"]
+    (spool,) = kit.ledger("--no-files")[1]["spools"]
     return bool(
         spool["made"] == sum(spool[key] for key in ("arrived", "rejected", "dropped", "waiting", "unexplained"))
     )
 
 
-def receive(registry: Registry, kit: KitOnRig, run: str, name: str) -> None:
+def receive(registry: Registry, kit: RunningKit, run: str, name: str) -> None:
     """A capture of the probe, as the gateway enters it when its last chunk is in the store."""
     content = (kit.probe / name).read_bytes()
     offer = offer_of(io.BytesIO(content), name, run, "identity")
@@ -58,7 +47,7 @@ def receive(registry: Registry, kit: KitOnRig, run: str, name: str) -> None:
     registry.pending_uploads.finish(PROBE, offer, name, "identity", len(content))
 
 
-def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:
+def test_what_is_taken_away_is_named(kit: RunningKit) -> None:
     runs = [
         run
         for path in ("a", "b")
@@ -67,15 +56,15 @@ def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:
     ]
     whole = awaited("all four runs arrive, and the spool tells that they are settled", lambda: settled(kit), 120)
     assert (whole["rejected"], whole["dropped"], whole["missing"], whole["twice"]) == (0, 0, [], 0)
-    status, told = ledger(kit)
+    status, told = kit.ledger()
     assert status == 1  # captures are promised, and none is here yet
     assert {lack["why"] for row in told["runs"] for lack in row["missing"]} == {"not_received"}
     with Registry(kit.folder / "server" / "registry.sqlite") as registry:
         for run in runs:
             for file in run["files"]:
                 receive(registry, kit, run["id"], file["name"])
-    awaited("nothing is missing", lambda: ledger(kit)[0] == 0, 60)
-    _, told = ledger(kit)
+    awaited("nothing is missing", lambda: kit.ledger()[0] == 0, 60)
+    _, told = kit.ledger()
     assert told["complete"] is True
     assert told["totals"]["by_state"] == {"complete": 4}
     assert told["totals"]["files_received"] == sum(len(run["files"]) for run in runs) > 4
@@ -94,11 +83,11 @@ def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:
         hour = "UPDATE sessions SET opened_utc_ns = opened_utc_ns - ?1, ended_utc_ns = ended_utc_ns - ?1 WHERE run = ?2"
         file.execute(hour, (3600 * 10**9, no_manifest["id"]))
 
-    assert ledger(kit)[0] == 1  # the manifest; the others were found complete and are not counted again unasked
+    assert kit.ledger()[0] == 1  # the manifest; the others were found complete and are not counted again unasked
 
     def no_manifest_is_left() -> tuple[int, dict[str, Any]] | None:
         """Until the spool has told once more: its last account may be from before it sent the last manifest."""
-        found = ledger(kit, "--recount", "--incomplete")
+        found = kit.ledger("--recount", "--incomplete")
         waiting = [lack for row in found[1]["runs"] for lack in row["missing"] if lack["why"] == "not_sent"]
         return None if waiting else found
 

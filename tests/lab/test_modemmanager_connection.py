@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from managed_modems import Desk, Polled, desk
 
-from support.managed_modems import Desk, Polled, desk
 from tandem.modem.mm_poller import ConnectionSettings
 
 pytestmark = pytest.mark.lab

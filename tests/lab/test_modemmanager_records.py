@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from managed_modems import TICK_S, Desk, Polled, desk
 
-from support.managed_modems import TICK_S, Desk, Polled, desk
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 
@@ -97,7 +97,7 @@ def test_modemmanager_dies_and_is_back_under_other_numbers(laid: Desk, polled: d
     seen.wait(lambda: (seen.made[-1].failure, seen.made[-1].state) == ("no_answer", "no_answer"))
     count = len(seen.made)
     # The other one first: the numbers of the objects are given in another order.
-    laid._profiles = dict(reversed(laid._profiles.items()))
+    laid.ports = dict(reversed(laid.ports.items()))
     laid.start_manager()
     for name in HOME:
         seen = polled[f"{name}-managed"]

@@ -3,9 +3,9 @@
 import socket
 
 import pytest
+from download_lab import SIZE
+from dual_family_paths import B6, HOP6, PROBE6, SERVER6, begin_download, mixed, why_not6
 
-from support.download_lab import SIZE
-from support.dual_family_paths import B6, HOP6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.experiment_process import server_of
 from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab_with, up

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from twin_modems import HOST, MODEM, Twins, twins
+from watched_paths import Watched
 
-from support.twin_modems import HOST, MODEM, Twins, twins
 from support.two_paths import await_true, lab_with
-from support.watched_paths import Watched
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip_json
 from tandem.mptcp.nat import Nat

@@ -11,10 +11,10 @@ from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, lab_
 from tandem.capture import Budget, Capture
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.netlink import subscribe_routes
-from tandem.mptcp.path_manager import Endpoint, Limits
+from tandem.mptcp.path_manager import Endpoint
 from tandem.mptcp.paths import ENDPOINTS, Paths
-from tandem.mptcp.statistics import ConnectionSample, Reader
 from tandem.mptcp.watch import LONGEST_S, Watch
+from tandem.mptcp_abi.reader import ConnectionSample, Reader
 
 UNFILTERED = (284, 1)
 """SOL_MPTCP, MPTCP_INFO: its first byte counts the subflows besides the first."""
@@ -174,11 +174,11 @@ def test_the_left_overs_of_an_earlier_life_do_not_disturb(two):
 def test_limits_are_raised_for_more_paths_and_put_back(two):
     two.probe.run("ip mptcp limits set subflow 1 add_addr_accepted 0")
     paths = up(two)
-    manager = paths._manager
-    assert two.probe.inside(manager.limits) == Limits(2, 0)
+    manager = paths.manager
+    assert two.probe.inside(manager.limits) == (2, 0)
     assert two.probe.inside(manager.endpoints)[ENDPOINTS] == Endpoint(ENDPOINTS, "10.71.1.1", "tmp5-a")
     two.probe.inside(paths.remove)
-    assert two.probe.inside(manager.limits) == Limits(1, 0)
+    assert two.probe.inside(manager.limits) == (1, 0)
 
 
 def test_sysctls_of_the_namespace_are_set_and_the_machines_refused(two):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from watched_paths import Transfer, Watched
 
 from support.two_paths import ADDRESS, Lab, await_true, lab, lab_with
-from support.watched_paths import Transfer, Watched
 
 pytestmark = lab_with()
 

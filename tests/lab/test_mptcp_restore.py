@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
+from dual_family_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
+from watched_paths import Transfer, Watched, cut_once
 
-from support.dual_family_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.experiment_process import server_of
 from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, lab_with
-from support.watched_paths import Transfer, Watched, cut_once
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.paths import Paths
 from tandem.mptcp.watch import Watch
@@ -157,14 +157,15 @@ def test_another_connections_subflow_lives_on(rig):
 
 @alone
 def test_an_ordinary_end_is_no_loss(rig):
+    """The kernel tells in order: once a later loss is told, the end was."""
     running = rig.begin()
     token = running.token
-    known = rig.watched.watch._subflows._connections
-    await_true(lambda: token in known, 60, "the kernel's word of the connection")
     running.close()
-    await_true(lambda: not known[token].alive, 60, "the kernel's word of the end")
+    later = rig.begin()
+    cut_once(rig.two, rig.host["b"])
+    rig.returned()
     assert rig.watched.watch.losses(token) == []
-    assert rig.watched.of("subflow_restored") == []
+    assert [loss["path"] for loss in rig.watched.watch.losses(later.token)] == ["b"]
 
 
 @both_families

@@ -10,12 +10,12 @@ import sys
 from functools import partial
 
 import pytest
+from download_lab import SIZE
+from dual_family_paths import begin_download
+from twin_modems import HOST, MODEM, PUBLIC, Twins, twins
 
-from support.download_lab import SIZE
-from support.dual_family_paths import begin_download
 from support.experiment_process import server_of
 from support.scripted_endpoint import Behaviour, Endpoint
-from support.twin_modems import HOST, MODEM, PUBLIC, Twins, twins
 from support.two_paths import REPOSITORY, await_true, lab_with, up
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip

@@ -10,7 +10,8 @@ import re
 import subprocess
 import sys
 
-from support.twin_modems import MODEM, twins
+from twin_modems import MODEM, twins
+
 from support.two_paths import SERVER, lab_with, up
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path

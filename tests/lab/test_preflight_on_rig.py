@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from preflight_kit import PreflightKit, failed, preflight_kit, shown
 
-from support.preflight_kit import PreflightKit, failed, preflight_kit, shown
 from tandem_bench.run.programs import Owner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -58,11 +58,11 @@ def test_without_a_collector_all_is_looked_at_all_the_same(kit: PreflightKit) ->
     up, a disk without room."""
     kit.spent("b")
     with kit.without_collector():
-        last = json.loads(kit.at_server("probe", "last", "probe-1", "--json"))
+        last = json.loads(kit.kit.server("probe", "last", "probe-1", "--json"))
         foretold = ("in order", "voltage", "plan", "disk", "hot")
         assert [why for why in last["reasons"] if any(word in why for word in foretold)] == [], last
         assert set(last["radio"]) == {"a", "b"}
-        assert kit.at_server("probe", "list").startswith("probe-1 ")
+        assert kit.kit.server("probe", "list").startswith("probe-1 ")
         before = {file: file.stat().st_mtime_ns for file in kit.kit.probe.rglob("*")}
         status, told = kit.check(*PATIENT, "--accept", "collector")
         assert (status, failed(told), failed(told, "accepted")) == (0, set(), {"collector"}), shown(told)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import PROBE, REPOSITORY, KitOnRig, awaited, kit_on_rig
+from support.running_kit import PROBE, REPOSITORY, RunningKit, awaited, running_kit
 from tandem_bench.run.programs import Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -37,34 +37,33 @@ path = "a"
 
 
 @pytest.fixture(scope="module")
-def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKit]:
     more = "\n[campaigns]\nask_every_s = 1\n"
-    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, more=more) as running:
+    with running_kit(tmp_path_factory.mktemp("rig"), influxd, more=more) as running:
         yield running
 
 
-def server(kit: KitOnRig, *args: str) -> list[dict[str, Any]]:
-    config = ["--config", str(kit.folder / "server" / "server.toml"), "--json"]
-    told: list[dict[str, Any]] = json.loads(kit.tool("server", "tandem_server", "campaign", *args, *config))
+def server(kit: RunningKit, *args: str) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = json.loads(kit.server("campaign", *args, "--json"))
     return told
 
 
-def push(kit: KitOnRig, name: str, size: str, repetitions: int, *more: str) -> str:
+def push(kit: RunningKit, name: str, size: str, repetitions: int, *more: str) -> str:
     file = kit.folder / f"{name}.toml"
     file.write_text(OWN.format(name=name, size=size, repetitions=repetitions))
     (row,) = server(kit, "push", str(file), "--probes", PROBE, *more)
     return str(row["id"])
 
 
-def reaches(kit: KitOnRig, push: str, state: str) -> Callable[[], bool]:
+def reaches(kit: RunningKit, push: str, state: str) -> Callable[[], bool]:
     return lambda: bool(server(kit, "status", push)[0]["state"] == state)
 
 
-def nft(kit: KitOnRig, *args: str) -> None:
+def nft(kit: RunningKit, *args: str) -> None:
     subprocess.run(kit.rig.command("probe", ["nft", *args]), check=True, capture_output=True)
 
 
-def condition(kit: KitOnRig, wait_s: int = 0, config: str | None = None) -> subprocess.CompletedProcess[str]:
+def condition(kit: RunningKit, wait_s: int = 0, config: str | None = None) -> subprocess.CompletedProcess[str]:
     """The command of the systemd unit that the collector's page shows, on this probe."""
     text = (REPOSITORY / "docs/contributing/collector.md").read_text()
     (line,) = re.findall(r"^ExecCondition=/bin/sh -c '(.*)'$", text, re.MULTILINE)
@@ -80,22 +79,22 @@ def condition(kit: KitOnRig, wait_s: int = 0, config: str | None = None) -> subp
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def of_push(kit: KitOnRig, push: str) -> list[dict[str, Any]]:
+def of_push(kit: RunningKit, push: str) -> list[dict[str, Any]]:
     told = [json.loads(file.read_text()) for file in (kit.probe / "runs").glob("*.json")]
     return [m for m in told if m.get("campaign", {}).get("push") == push]
 
 
-def test_pushed_taken_done_and_seen_at_the_server(kit: KitOnRig) -> None:
+def test_pushed_taken_done_and_seen_at_the_server(kit: RunningKit) -> None:
     one = push(kit, "first", "bytes = 200_000", 2, "--path", "a=b", "--priority", "60")
     awaited("the campaign is done", reaches(kit, one, "done"))
     (row,) = server(kit, "status", one)
     assert (row["steps"], row["runs"]) == ({"s": {"made": 2, "of": 2}}, {"ok": 2})
     runs = of_push(kit, one)
     assert [m["campaign"]["roles"]["a"] for m in runs] == ["b", "b"]
-    awaited("the ledger has its runs", lambda: {m["id"] for m in runs} <= set(kit.ledger()))
+    awaited("the ledger has its runs", lambda: {m["id"] for m in runs} <= set(kit.ledger_by_run()))
 
 
-def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: KitOnRig) -> None:
+def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: RunningKit) -> None:
     """The scenario stands still: of its steps only the one that looks at the operators' ways begins."""
     (row,) = server(kit, "push", "mohan-dual-lte", "--form", "pilot", "--probes", "all")
     one = str(row["id"])
@@ -103,10 +102,7 @@ def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: KitOnR
     (run,) = of_push(kit, one)
     assert (run["campaign"]["form"], run["failure"]) == ("pilot", None)
     assert run["campaign"]["substituted"]["scheduler"]["used"] == "stock"
-    config = ["--config", str(kit.folder / "server" / "server.toml")]
-    title, _, told = kit.tool("server", "tandem_server", "campaign", "status", "mohan-dual-lte", *config).splitlines()[
-        :3
-    ]
+    title, _, told = kit.server("campaign", "status", "mohan-dual-lte").splitlines()[:3]
     assert title == "mohan-dual-lte (pilot form), 0 of 1 done"
     assert told.split()[:5] == [PROBE, "running", "1", "133", "0"]
     asked = """SELECT last("made") FROM "campaign" WHERE "campaign" = 'mohan-dual-lte' AND "made" = 1 AND "of" = 133"""
@@ -115,16 +111,15 @@ def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: KitOnR
     awaited("the campaign is withdrawn", reaches(kit, one, "withdrawn"))
 
 
-def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_back(kit: KitOnRig) -> None:
+def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_back(kit: RunningKit) -> None:
     nft(kit, "add table inet off")
     try:
         nft(kit, "add chain inet off out { type filter hook output priority 0 ; }")
         nft(kit, "add rule inet off out tcp dport 8443 reject with tcp reset")
         one = push(kit, "second", "bytes = 200_000", 1)
-        config = str(kit.probe / "config.toml")
 
         def trouble() -> bool:
-            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", "--config", config))
+            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", *kit.probe_config))
             return told["queue"]["trouble"] is not None
 
         awaited("the probe says that the server does not answer", trouble)
@@ -134,7 +129,7 @@ def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_ba
     awaited("the campaign is done", reaches(kit, one, "done"))
 
 
-def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: KitOnRig) -> None:
+def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: RunningKit) -> None:
     one = push(kit, "endless", "seconds = 3000", 5)
     awaited("it runs", lambda: kit.status()["run"] is not None and reaches(kit, one, "running")())
     held = condition(kit)
@@ -149,7 +144,7 @@ def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: KitOnR
     assert ended["result"]["bytes"] > 0
 
 
-def test_a_power_cut_makes_no_run_twice(kit: KitOnRig) -> None:
+def test_a_power_cut_makes_no_run_twice(kit: RunningKit) -> None:
     one = push(kit, "cut", "seconds = 2", 3)
     lines = kit.probe / "campaigns" / one / "runs.jsonl"
 
@@ -174,7 +169,7 @@ def test_a_power_cut_makes_no_run_twice(kit: KitOnRig) -> None:
     assert len([entry for entry in entries.values() if entry["ended"] is None]) == 1
 
 
-def test_maintenance_goes_on_when_nothing_is_measured_and_when_nobody_can_tell(kit: KitOnRig) -> None:
+def test_maintenance_goes_on_when_nothing_is_measured_and_when_nobody_can_tell(kit: RunningKit) -> None:
     """The scenario stands still: nothing is measured now."""
     assert condition(kit, wait_s=60).stdout == "idle\n"
     broken = condition(kit, config="/nowhere/config.toml")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from test_trace_core_tshark import carried, second_path
+from traced_download import MPTCP, download
 
-from support.traced_download import MPTCP, download
 from support.two_paths import lab_with
 from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import evaluate

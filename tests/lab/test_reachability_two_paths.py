@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from names_server import serving
+
 from support.experiment_process import Run, parameters, run, server_of
-from support.names_server import serving
 from support.two_paths import Lab, await_true, lab, lab_with
 
 pytestmark = lab_with("nft")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import PROBE, KitOnRig, awaited, kit_on_rig
+from support.running_kit import PROBE, RunningKit, awaited, running_kit
 from tandem_bench.scenario import load as load_scenario
 from tandem_bench.scenario import play
 from tandem_server.analysis.evaluate import evaluate
@@ -19,14 +19,14 @@ from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-SCENE = Path(__file__).resolve().parents[1] / "support/incidents.toml"
+SCENE = Path(__file__).with_name("incidents.toml")
 """A calibrated drive of a minute has hardly a handover."""
 HANDOVERS = 'SELECT count("seq") FROM "event" WHERE "kind" = $kind AND time >= '
 
 
 def drive(folder: Path, influxd: Path) -> None:
     scene = play(load_scenario(SCENE))
-    with kit_on_rig(folder, influxd, scene=scene) as kit:
+    with running_kit(folder, influxd, scene=scene) as kit:
         began_ns = kit.rig.epoch_monotonic_ns
         # Of 90 s; handovers come from 48 to 69 s.
         awaited("its first handover is in the database", lambda: kit.query(HANDOVERS + "0", kind="handover"))
@@ -49,7 +49,7 @@ def drive(folder: Path, influxd: Path) -> None:
     (folder / "campaign.json").write_text(json.dumps(campaign))
 
 
-def kit_started(kit: KitOnRig) -> int:
+def kit_started(kit: RunningKit) -> int:
     """When the collector's second life began, as it recorded it."""
     found = awaited(
         "its second start is in the database",

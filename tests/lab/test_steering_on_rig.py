@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import KitOnRig, awaited, kit_on_rig
+from support.running_kit import RunningKit, awaited, running_kit
 from tandem_bench.run.programs import READY_S
 from tandem_bench.scenario import load, play
 
@@ -26,7 +26,7 @@ DECIDED = 'SELECT "action", "cause", "predicted_s", "policy" FROM "event" WHERE 
 
 
 @pytest.fixture(scope="module")
-def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKit]:
     scene = play(load("drive", duration_s=240, seed=2))
 
     def edited(text: str) -> str:
@@ -35,20 +35,20 @@ def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit
             text = text.replace(usual, here)
         return text
 
-    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, scene=scene, edited=edited) as running:
+    with running_kit(tmp_path_factory.mktemp("rig"), influxd, scene=scene, edited=edited) as running:
         yield running
 
 
-def actions(kit: KitOnRig) -> set[str]:
+def actions(kit: RunningKit) -> set[str]:
     return {row[1] for series in kit.query(DECIDED, kind="steering") for row in series["rows"]}
 
 
-def flags(kit: KitOnRig) -> str:
+def flags(kit: RunningKit) -> str:
     command = kit.rig.command("probe", ["ip", "mptcp", "endpoint", "show"])
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def test_a_drop_makes_its_path_backup_and_every_decision_is_told(kit: KitOnRig) -> None:
+def test_a_drop_makes_its_path_backup_and_every_decision_is_told(kit: RunningKit) -> None:
     running = kit.experiment("--kind", "mptcp", "--path", "wifi", "--seconds", "3000", "--steering", "drop")
     awaited("a path was made backup and restored", lambda: {"backup", "restore"} <= actions(kit))
     steering: dict[str, Any] = kit.stopped(running)["steering"]
@@ -67,7 +67,7 @@ def test_a_drop_makes_its_path_backup_and_every_decision_is_told(kit: KitOnRig) 
     assert run["policies"]["off"]["backup"] == 0
 
 
-def test_a_killed_collector_leaves_nothing_backup_and_the_next_goes_on(kit: KitOnRig) -> None:
+def test_a_killed_collector_leaves_nothing_backup_and_the_next_goes_on(kit: RunningKit) -> None:
     running = kit.experiment("--kind", "mptcp", "--path", "wifi", "--seconds", "3000", "--steering", "drop")
     awaited("a path is backup", lambda: "backup" in flags(kit))
     os.kill(kit.collector.pid, signal.SIGKILL)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from watched_paths import Transfer, Watched
 
 from support.two_paths import ADDRESS, Lab, await_true, lab, lab_with
-from support.watched_paths import Transfer, Watched
 from tandem.mptcp.backup import MOST_TOGGLES, Backup, Confirmation
 
 pytestmark = lab_with()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from download_lab import SIZE, DownloadLab, download_lab
 
-from support.download_lab import SIZE, DownloadLab, download_lab
 from support.scripted_endpoint import Behaviour
 from support.two_paths import ADDRESS, SERVER, lab_with
 from tandem.mptcp import sysctls

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 
+from support.two_paths import await_true
 from tandem_bench.link import Constant, LinkError, Played
 from tandem_bench.requirements import MachineError
 from tandem_bench.topology.spec import TopologySpec, commuting
@@ -56,13 +56,6 @@ def marked(mark: str) -> list[int]:
         if mark.encode() in environment:
             found.append(int(folder.name))
     return found
-
-
-def awaited(condition, seconds: float = 60.0) -> bool:
-    until = time.monotonic() + seconds
-    while not (met := condition()) and time.monotonic() < until:
-        time.sleep(0.02)
-    return bool(met)
 
 
 def test_both_paths_reach_the_server_by_name_and_through_their_own_nat():
@@ -133,7 +126,7 @@ def test_nothing_changes_on_the_host_and_nothing_is_left(monkeypatch):
     with Topology(two()):
         assert len(marked(mark)) >= 9  # five keepers, two links, two resolvers
         assert host() == before
-    assert awaited(lambda: not marked(mark))
+    await_true(lambda: not marked(mark), 60, "nothing of it is left")
     assert host() == before
 
 
@@ -147,7 +140,7 @@ def test_a_failure_half_way_takes_everything_down(monkeypatch, tmp_path):
         Topology(TopologySpec(commuting({"a": FAST, "b": Played(broken)}))),
     ):
         pytest.fail("it came up")
-    assert awaited(lambda: not marked(mark))
+    await_true(lambda: not marked(mark), 60, "nothing of it is left")
 
 
 @pytest.mark.parametrize(("source", "status"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137), ("pass", 0)])

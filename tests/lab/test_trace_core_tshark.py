@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
 
 from support.native_tables import core, of, one, rows
-from support.traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
 from support.two_paths import lab_with
 
 pytestmark = lab_with("tshark")

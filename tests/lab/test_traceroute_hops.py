@@ -119,7 +119,7 @@ def test_a_server_behind_a_wall_ends_in_silence(routed, tmp_path):
 
 def test_it_needs_no_privilege(routed):
     code = (
-        "from tandem.experiment.traceroute.experiment import Plan, trace;"
+        "from tandem.experiment.traceroute import Plan, trace;"
         f"found = [trace('l0', ('{SERVER}', 8480), Plan(p, 10, 1, 10, 3), lambda: False) for p in ('udp', 'tcp')];"
         "print([(t.ended, len(t.hops)) for t in found])"
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import REPOSITORY, KitOnRig, awaited, kit_on_rig
+from support.running_kit import REPOSITORY, RunningKit, awaited, running_kit
 from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem_bench.run.programs import READY_S, Owner
 from tandem_bench.topology.spec import SERVER_NAME
@@ -42,12 +42,12 @@ bytes = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, more=TRACES.format(encoding="gzip")) as running:
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKit]:
+    with running_kit(tmp_path_factory.mktemp("rig"), influxd, more=TRACES.format(encoding="gzip")) as running:
         yield running
 
 
-def traces(kit: KitOnRig) -> dict[str, Any]:
+def traces(kit: RunningKit) -> dict[str, Any]:
     """What the collector says, when it is there to say it."""
     with contextlib.suppress(NoCollectorError):
         for told in ask(kit.probe / "status.sock", {"op": "traces", "action": "status"}, 10.0):
@@ -55,12 +55,12 @@ def traces(kit: KitOnRig) -> dict[str, Any]:
     return {"traces": {"waiting": None, "aside": None, "kept": None, "now": None, "said": None}}
 
 
-def all_received(kit: KitOnRig) -> bool:
+def all_received(kit: RunningKit) -> bool:
     told = traces(kit)["traces"]
     return (told["waiting"], told["aside"], told["kept"]) == (0, 0, 0)
 
 
-def at_the_server(kit: KitOnRig) -> dict[str, Path]:
+def at_the_server(kit: RunningKit) -> dict[str, Path]:
     """Files in the server's folder of traces, by the hash of what was deflated."""
     found = {}
     for file in (kit.folder / "server" / "traces").rglob("*"):
@@ -71,20 +71,20 @@ def at_the_server(kit: KitOnRig) -> dict[str, Path]:
     return found
 
 
-def sent_over_wifi(kit: KitOnRig) -> int:
+def sent_over_wifi(kit: RunningKit) -> int:
     """Bytes as the kernel counts them on the interface, all headers included, Ethernet's too."""
     shown = kit.rig.command("probe", ["ip", "-s", "-j", "link", "show", "wlan0"])
     done = subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20)
     return int(json.loads(done.stdout)[0]["stats64"]["tx"]["bytes"])
 
 
-def upload_bytes(kit: KitOnRig) -> dict[str, int]:
+def upload_bytes(kit: RunningKit) -> dict[str, int]:
     """By path, of uploads, in the database."""
     found = kit.query('SELECT max("upload_bytes") FROM "usage" GROUP BY "path"')
     return {series["tags"]["path"]: int(series["rows"][0][1]) for series in found}
 
 
-def capture(kit: KitOnRig, run: str, content: bytes) -> str:
+def capture(kit: RunningKit, run: str, content: bytes) -> str:
     """A file as a run would have left it; its hash."""
     name, digest = f"captures/{run}-wifi.pcap", hashlib.sha256(content).hexdigest()
     (kit.probe / name).write_bytes(content)
@@ -97,11 +97,11 @@ def capture(kit: KitOnRig, run: str, content: bytes) -> str:
 
 
 def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
-    kit: KitOnRig, record_property: Callable[..., None]
+    kit: RunningKit, record_property: Callable[..., None]
 ) -> None:
     file = kit.folder / "captured.toml"
     file.write_text(CAMPAIGN)
-    kit.tool("probe", "tandem", "campaign", "run", str(file), "--wait", "--config", str(kit.probe / "config.toml"))
+    kit.tool("probe", "tandem", "campaign", "run", str(file), "--wait", *kit.probe_config)
     awaited("all captures are received", lambda: all_received(kit))
     promised = [row for run in (kit.probe / "runs").glob("*.json") for row in json.loads(run.read_text())["files"]]
     assert len(promised) == 4, "two runs over two paths"
@@ -119,9 +119,9 @@ def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
 
 
 @contextlib.contextmanager
-def corrupted(kit: KitOnRig, log: Path) -> Iterator[None]:
+def corrupted(kit: RunningKit, log: Path) -> Iterator[None]:
     """Uploads go through the proxy that corrupts one chunk in fifty."""
-    tls, script = kit.folder / "server" / "tls", REPOSITORY / "tests/support/corrupting_proxy.py"
+    tls, script = kit.folder / "server" / "tls", REPOSITORY / "tests/lab/corrupting_proxy.py"
     argv = [sys.executable, str(script), str(PROXY_PORT)]
     argv += [str(tls / name) for name in ("server.pem", "server.key", "ca.pem")] + [SERVER_NAME, "8443", str(log)]
     proxy = kit.programs.start("proxy", kit.rig.command("server", argv), READY_S)
@@ -154,7 +154,7 @@ CUTS = {
 
 
 @contextlib.contextmanager
-def wifi_cut(kit: KitOnRig, kind: str) -> Iterator[None]:
+def wifi_cut(kit: RunningKit, kind: str) -> Iterator[None]:
     for line in CUTS[kind]:
         subprocess.run(kit.rig.command("probe", ["nft", line]), check=True, capture_output=True)
     try:
@@ -164,7 +164,7 @@ def wifi_cut(kit: KitOnRig, kind: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def cut_every_few_seconds(kit: KitOnRig) -> Iterator[list[str]]:
+def cut_every_few_seconds(kit: RunningKit) -> Iterator[list[str]]:
     """The Wi-Fi carries nothing for six tenths of a second, four times, every four seconds: its packets vanish, or its connections are
     reset, in turn. What was done."""
     done, end = list[str](), threading.Event()
@@ -186,7 +186,7 @@ def cut_every_few_seconds(kit: KitOnRig) -> Iterator[list[str]]:
 
 
 def test_a_link_cut_every_few_seconds_that_corrupts_a_chunk_in_fifty(
-    kit: KitOnRig, tmp_path: Path, record_property: Callable[..., None]
+    kit: RunningKit, tmp_path: Path, record_property: Callable[..., None]
 ) -> None:
     """Random bytes, so that deflating helps nothing."""
     content = random.Random(5).randbytes(40 * 256 * 1024)
@@ -212,7 +212,7 @@ def test_a_link_cut_every_few_seconds_that_corrupts_a_chunk_in_fifty(
     assert not (kit.probe / "captures/run-0000000000c5-wifi.pcap").exists()
 
 
-def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: KitOnRig, record_property: Callable[..., None]) -> None:
+def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: RunningKit, record_property: Callable[..., None]) -> None:
     content = random.Random(6).randbytes(32 * 256 * 1024)
     digest = capture(kit, "run-0000000000d6", content)
     kit.collector_cut()
@@ -239,10 +239,11 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: KitOnRig, record_pr
     assert digest in at_the_server(kit)
     sent = sent_over_wifi(kit) - before
     record_property("sent", round(sent / len(content), 3))
-    print(f"killed once, broken off once: sent {sent / len(content):.3f} of the file, all headers included")
-    assert sent <= 1.1 * len(content)
+    print(f"killed once, broken off twice: sent {sent / len(content):.3f} of the file, all headers included")
+    # Each time a chunk of 256 kB goes again, and what was under way. From the beginning each time it would be 1.5 and more.
+    assert sent <= 1.25 * len(content)
 
 
-def offset(kit: KitOnRig) -> int:
+def offset(kit: RunningKit) -> int:
     """How far the file is that goes up now."""
     return int((traces(kit)["traces"]["now"] or {}).get("offset") or 0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from support.tunnel_ends import HUB_FIRST, HUB_LATER, HUB_PORT, Tunnels, awaited, tunnels, why_not
+from tunnel_ends import HUB_FIRST, HUB_LATER, HUB_PORT, Tunnels, awaited, tunnels, why_not
 
 pytestmark = [
     pytest.mark.lab,

@@ -8,10 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from tandem_server.analysis.record_files import day_file, schema_of
+from support import sample_export
 
 S = 10**9
 START = 1_795_000_000 * S
@@ -30,15 +27,7 @@ def level(path: str, second: int) -> float:
 def write_records(folder: Path, probe: str, rows: dict[str, list[dict[str, Any]]]) -> None:
     """By measurement; each row with ``utc_ns``."""
     for measurement, found in rows.items():
-        days: dict[Path, list[dict[str, Any]]] = {}
-        for row in found:
-            days.setdefault(day_file(folder / "probe" / probe / "records", measurement, row["utc_ns"]), []).append(row)
-        schema = schema_of(measurement)
-        for path, ones in days.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(
-                pa.Table.from_pylist([{n: one.get(n) for n in schema.names} for one in ones], schema=schema), path
-            )
+        sample_export.write_records(folder / "probe" / probe, measurement, found)
 
 
 def drive_rows(

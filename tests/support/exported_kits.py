@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from support.sample_export import write_records
 from support.synthetic_campaign import Synthetic
 from support.synthetic_scenario import START_UTC_NS
-from tandem_server.analysis.record_files import TIME, day_file, schema_of
+from tandem_server.analysis.record_files import TIME
 
 OPERATORS = {"probe-1": {"a": "A", "b": "B"}, "probe-2": {"a": "B", "b": "C"}}
 """The same name of a path, another operator."""
@@ -43,7 +41,7 @@ def write_export(folder: Path, kits: Mapping[str, tuple[Synthetic, list[dict[str
         (own / "runs").mkdir(parents=True)
         for manifest in manifests:
             (own / "runs" / f"{manifest['id']}.json").write_text(json.dumps(manifest))
-        _write_records(own / "records", made, probe)
+        _write_records(own, made, probe)
     there = {"format": "tandem-campaign/1", "scenario": "commute", "export": {"name": "commute"}, "stopped": None}
     there |= {"started_utc_ns": START_UTC_NS, "ended_utc_ns": ended, "duration_s": (ended - START_UTC_NS) / 1e9}
     there["probe"] = next(iter(kits))
@@ -56,7 +54,7 @@ def write_export(folder: Path, kits: Mapping[str, tuple[Synthetic, list[dict[str
     return folder
 
 
-def _write_records(records: Path, made: Synthetic, probe: str) -> None:
+def _write_records(own: Path, made: Synthetic, probe: str) -> None:
     runs = {manifest["id"] for manifest in made.manifests}
     rows: dict[str, list[dict[str, Any]]] = {}
     for measurement, _, row in made.source.points:
@@ -65,13 +63,7 @@ def _write_records(records: Path, made: Synthetic, probe: str) -> None:
             tags["operator"] = OPERATORS.get(probe, {}).get(tags.get("path", ""), "")
         if tags.get("run") in runs:
             tags["run"] = f"{probe}-{tags['run']}"
-        rows.setdefault(measurement, []).append({TIME: row.utc_ns, **tags, **row.fields})
+        told = {TIME: row.utc_ns, **tags, **row.fields}
+        rows.setdefault(measurement, []).append({name: None if value == "" else value for name, value in told.items()})
     for measurement, found in rows.items():
-        path = day_file(records, measurement, START_UTC_NS)
-        path.parent.mkdir(parents=True)
-        schema = schema_of(measurement)
-        own = [
-            {name: row.get(name) or None if name in row and row[name] == "" else row.get(name) for name in schema.names}
-            for row in found
-        ]
-        pq.write_table(pa.Table.from_pylist(own, schema=schema), path)
+        write_records(own, measurement, found)

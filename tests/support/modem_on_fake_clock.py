@@ -16,10 +16,15 @@ TICK: dict[str, Any] = {
 }  # fmt: skip
 
 
-def write_timeline(path: Path, ticks: list[dict[str, Any]], operator: str = "A", tick_s: float = 0.1) -> Path:
-    """A timeline of ``ticks``, each the usual one with the given keys changed."""
+UNHEARD: dict[str, Any] = dict.fromkeys(key for key in TICK if key not in ("rat", "registered"))
+
+
+def write_timeline(
+    path: Path, ticks: list[dict[str, Any]], operator: str = "A", tick_s: float = 0.1, usual: dict[str, Any] = TICK
+) -> Path:
+    """A timeline of ``ticks``, each the ``usual`` one with the given keys changed; without the link's keys."""
     header = {"format": "tandem-timeline/1", "operator": operator, "tick_s": tick_s, "duration_s": len(ticks) * tick_s}
-    lines = [header, *({"t_s": round(i * tick_s, 6), **TICK, **tick} for i, tick in enumerate(ticks))]
+    lines = [header, *({"t_s": round(i * tick_s, 6), **usual, **tick} for i, tick in enumerate(ticks))]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 

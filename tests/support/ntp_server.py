@@ -1,4 +1,4 @@
-"""A time server of the tests' own (RFC 5905, 7.3): tells this machine's clock, or one that is off by a given time."""
+"""A time server of the tests' own (RFC 5905, 7.3), which tells this machine's clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _stamp(utc_ns: int) -> int:
 
 
 @contextlib.contextmanager
-def ntp_server(off_ns: int = 0, address: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+def ntp_server(address: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
     """Its port, by itself on the loopback and one that is free."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as answering:
         answering.bind((address, port))
@@ -32,13 +32,13 @@ def ntp_server(off_ns: int = 0, address: str = "127.0.0.1", port: int = 0) -> It
                     asked, client = answering.recvfrom(512)
                 except TimeoutError:
                     continue
-                now = _stamp(time.time_ns() + off_ns)
+                now = _stamp(time.time_ns())
                 if len(asked) < _PACKET.size:
                     continue
                 version, theirs = (asked[0] >> 3) & 7, _PACKET.unpack_from(asked)[-1]
                 # Server, stratum 1, precision 2^-20 s; root delay and dispersion 1/65536 s.
                 told = _PACKET.pack(
-                    version << 3 | 4, 1, asked[2], -20, 1, 1, b"TEST", now, theirs, now, _stamp(time.time_ns() + off_ns)
+                    version << 3 | 4, 1, asked[2], -20, 1, 1, b"TEST", now, theirs, now, _stamp(time.time_ns())
                 )
                 answering.sendto(told, client)
 

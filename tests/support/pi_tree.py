@@ -24,4 +24,4 @@ def plant(name: str, root: Path) -> Roots:
             file.symlink_to(target)
         else:
             file.write_text(text.replace("\\n", "\n") + "\n")
-    return Roots(sys=root / "sys", proc=root / "proc", etc=root / "etc", vcio=root / "dev" / "vcio")
+    return Roots(sys=root / "sys", proc=root / "proc", etc=root / "etc", vcgencmd=root / "vcgencmd")

@@ -5,9 +5,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from support.offers import offer_of
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
-from tandem.schema.trace import offer_of
 from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances

@@ -52,6 +52,15 @@ def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0) -> T:
     return met
 
 
+def play_fault(control: Path, fault: dict[str, Any]) -> None:
+    """At an emulated modem: ``tandem-bench modem --help``."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(control))
+        client.sendall(json.dumps(fault).encode() + b"\n")
+        with client.makefile() as answers:
+            assert json.loads(answers.readline()) == {"ok": True}
+
+
 QUERY = """
 import json, pathlib, sys
 from tandem_server.store import Influx
@@ -62,7 +71,7 @@ with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(pathli
 
 
 @dataclass
-class KitOnRig:
+class RunningKit:
     """Everything runs. ``folder``: laid out as a campaign folder."""
 
     rig: Rig
@@ -81,6 +90,18 @@ class KitOnRig:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def server(self, *args: str) -> str:
+        """``tandem-server`` with the server's configuration; its standard output."""
+        return self.tool("server", "tandem_server", *args, *self.server_config)
+
+    @property
+    def server_config(self) -> list[str]:
+        return ["--config", str(self.folder / "server" / "server.toml")]
+
+    @property
+    def probe_config(self) -> list[str]:
+        return ["--config", str(self.probe / "config.toml")]
+
     def status(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(
             self.tool("probe", "tandem", "status", "--json", "--socket", str(self.probe / "status.sock"))
@@ -90,8 +111,7 @@ class KitOnRig:
     def experiment(self, *args: str, name: str = "download") -> subprocess.Popen[str]:
         """``tandem experiment run NAME``, under way."""
         argv = [sys.executable, "-m", "tandem", "experiment", "run", name, "--json"]
-        config = ["--config", str(self.probe / "config.toml")]
-        command = self.rig.command("probe", confined([*argv, *config, *args], Owner.of_caller()))
+        command = self.rig.command("probe", confined([*argv, *self.probe_config, *args], Owner.of_caller()))
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def manifests(self, running: subprocess.Popen[str]) -> list[dict[str, Any]]:
@@ -102,7 +122,7 @@ class KitOnRig:
 
     def stopped(self, running: subprocess.Popen[str]) -> dict[str, Any]:
         """The manifest of an endless experiment, of one run, that another shell ends."""
-        self.tool("probe", "tandem", "experiment", "stop", "--config", str(self.probe / "config.toml"))
+        self.tool("probe", "tandem", "experiment", "stop", *self.probe_config)
         printed, errors = running.communicate(timeout=240)
         assert running.returncode == 1, printed + errors
         (run,) = json.loads(printed)["runs"]
@@ -121,11 +141,7 @@ class KitOnRig:
         self.collector = self.programs.start("collector", self.collector.argv, READY_S)
 
     def play(self, path: str, fault: dict[str, Any]) -> None:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(self.rig.control_socket(path)))
-            client.sendall(json.dumps(fault).encode() + b"\n")
-            with client.makefile() as answers:
-                assert json.loads(answers.readline()) == {"ok": True}
+        play_fault(self.rig.control_socket(path), fault)
 
     def query(self, statement: str, **values: str) -> list[dict[str, Any]]:
         """InfluxQL with ``$name`` for ``values`` to the server's own database: series with ``tags`` and ``rows``."""
@@ -143,26 +159,20 @@ class KitOnRig:
         found = self.query('SELECT count("state") FROM "radio" WHERE "path" = $path', path=path)
         return int(found[0]["rows"][0][1]) if found else 0
 
-    def ledger(self) -> dict[str, dict[str, Any]]:
-        """The server's ledger by run, without files (none are sent here); a run that misses records makes the command fail."""
-        argv = [
-            "-m",
-            "tandem_server",
-            "ledger",
-            "--json",
-            "--no-files",
-            "--config",
-            str(self.folder / "server" / "server.toml"),
-        ]
-        done = subprocess.run(
-            self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
-        )
+    def ledger(self, *args: str) -> tuple[int, dict[str, Any]]:
+        """Exit status, 1 where anything misses, and JSON of ``tandem-server ledger``."""
+        argv = [sys.executable, "-m", "tandem_server", "ledger", "--json", *self.server_config, *args]
+        done = subprocess.run(self.rig.command("server", argv), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stderr
-        return {row["id"]: row for row in json.loads(done.stdout)["runs"]}
+        return done.returncode, json.loads(done.stdout)
+
+    def ledger_by_run(self) -> dict[str, dict[str, Any]]:
+        """Without files: none are sent here."""
+        return {row["id"]: row for row in self.ledger("--no-files")[1]["runs"]}
 
 
 @contextmanager
-def kit_on_rig(
+def running_kit(
     folder: Path,
     influxd: Path,
     tandem: Sequence[str] = (sys.executable, "-m", "tandem"),
@@ -171,7 +181,7 @@ def kit_on_rig(
     server_more: str = "",
     around: Sequence[str] = (),
     edited: Callable[[str], str] = str,
-) -> Iterator[KitOnRig]:
+) -> Iterator[RunningKit]:
     """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program; ``more``: of its configuration;
     ``scene``: what is played; ``server_more``: of the server's configuration; ``around``: what the collector's command line is given
     to, as root; ``edited``: changes its configuration."""
@@ -214,7 +224,7 @@ def kit_on_rig(
         collector = programs.start(
             "collector", rig.command("probe", [*around, *confined(argv, owner, COLLECTOR)]), READY_S
         )
-        kit = KitOnRig(rig, folder, programs, collector)
+        kit = RunningKit(rig, folder, programs, collector)
         awaited("the scenario begins", lambda: time.monotonic_ns() > rig.epoch_monotonic_ns)
         yield kit
         assert programs.watch() is None

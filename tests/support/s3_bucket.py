@@ -2,8 +2,8 @@
 
 import pytest
 
-boto3 = pytest.importorskip("boto3", reason="pip install -r requirements/dev.txt")
-moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/dev.txt")
+boto3 = pytest.importorskip("boto3", reason="pip install -r requirements/lock.txt")
+moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/lock.txt")
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.captures import sum16
 from support.synthetic_campaign import PROBE, Synthetic
 from support.synthetic_scenario import START_UTC_NS
 from tandem_server.analysis.record_files import TIME, day_file, schema_of
@@ -85,10 +87,13 @@ def export(folder: Path, *, positions: bool = True, probe: str = KIT, made: Synt
 
 
 def write_records(own: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    """Of one UTC day."""
-    path = day_file(own / "records", name, rows[0][TIME])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema_of(name)), path)
+    """A file for each UTC day."""
+    days: dict[Path, list[dict[str, Any]]] = {}
+    for row in rows:
+        days.setdefault(day_file(own / "records", name, row[TIME]), []).append(row)
+    for path, found in days.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(found, schema=schema_of(name)), path)
 
 
 def _capture(own: Path, file: dict[str, Any]) -> dict[str, Any]:
@@ -106,16 +111,7 @@ def pcap(packets: list[bytes], link: int = 101, order: str = "<") -> bytes:
 
 
 def checksum(content: bytes) -> int:
-    total = sum(int.from_bytes(content[n : n + 2].ljust(2, b"\0"), "big") for n in range(0, len(content), 2))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def _address(text: str) -> bytes:
-    import ipaddress
-
-    return ipaddress.ip_address(text).packed
+    return 0xFFFF ^ sum16(content)
 
 
 def tcp(source: bytes, to: bytes, payload: bytes, options: bytes = b"") -> bytes:
@@ -126,7 +122,7 @@ def tcp(source: bytes, to: bytes, payload: bytes, options: bytes = b"") -> bytes
 
 
 def tcp4(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
-    a, b = _address(source), _address(to)
+    a, b = ip_address(source).packed, ip_address(to).packed
     segment = tcp(a, b, payload, options)
     head = bytearray(struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), 7, 0x4000, 64, 6, 0) + a + b)
     head[10:12] = checksum(bytes(head)).to_bytes(2, "big")
@@ -134,7 +130,7 @@ def tcp4(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
 
 
 def tcp6(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
-    a, b = _address(source), _address(to)
+    a, b = ip_address(source).packed, ip_address(to).packed
     segment = tcp(a, b, payload, options)
     return struct.pack(">IHBB", 6 << 28, len(segment), 6, 64) + a + b + segment
 

@@ -1,9 +1,8 @@
-"""The folder of a made-up campaign. Run as a program it writes a report to look at: ``synthetic_folder.py FOLDER``."""
+"""The folder of a made-up campaign."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -109,18 +108,3 @@ def page_of(e: Evaluation, drawn: Sequence[Drawn] | None = None) -> str:
 
     of = pool([Kit(e)])
     return render(of, draw(of.material, pdf=False) if drawn is None else drawn)
-
-
-def main() -> None:
-    from tandem_server.analysis.evaluate import evaluate
-    from tandem_server.analysis.folder import load
-
-    folder = Path(sys.argv[1])
-    made = Synthetic()
-    write(made, folder)
-    (folder / "report.html").write_text(page_of(evaluate(load(folder), made.source, made.ledger())), encoding="utf-8")
-    print(folder / "report.html")
-
-
-if __name__ == "__main__":
-    main()

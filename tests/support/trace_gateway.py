@@ -1,18 +1,14 @@
 """A gateway process with TLS that takes traces; no database behind it. A client that can break off at any byte."""
 
-import io
 import json
 import socket
 import ssl
+from functools import partial
 
+from support import upload_service_here
 from support.serve_on_loopback import Server, await_ready, command, end, free_ports, start
-from tandem.schema.trace import encoded, offer_of
 
-
-def offered(content, name="captures/run-1-a.pcap", encoding="gzip", chunk=65536):
-    """The offer of ``content`` and its stream."""
-    stream = b"".join(encoded(content[at : at + chunk], encoding) for at in range(0, len(content), chunk))
-    return offer_of(io.BytesIO(content), name, "run-1", encoding, chunk), stream
+offered = partial(upload_service_here.offered, chunk=65536)
 
 
 class TraceGateway:

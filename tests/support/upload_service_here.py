@@ -3,7 +3,8 @@
 import contextlib
 import io
 
-from tandem.schema.trace import encoded, offer_of
+from support.offers import offer_of
+from tandem.schema.trace import encoded
 from tandem_server.registry import Registry
 from tandem_server.uploads.service import UploadLimits, UploadService
 from tandem_server.uploads.store import TraceFolder

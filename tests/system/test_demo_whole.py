@@ -1,6 +1,8 @@
-"""The shortest rehearsal: everything arrives, and what it leaves is what the spec says."""
+"""The shortest rehearsal: everything arrives, and what it leaves is what the spec says. What cannot be rehearsed is refused with one clear
+line that says what helps, before anything is started."""
 
 import json
+import os
 import re
 import struct
 import subprocess
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.rehearsals import demo, processes_naming
+from support.rehearsals import DEMO, demo, lines_of, processes_naming
 from tandem_bench.run.programs import Owner
 
 pytestmark = pytest.mark.system
@@ -117,3 +119,47 @@ def test_output_ends_with_the_reports_path(rehearsed: Rehearsed) -> None:
 def test_nothing_is_left_running(rehearsed: Rehearsed) -> None:
     assert processes_naming(str(rehearsed.root)) == []
     assert not Path("/run/netns/probe").exists()
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], status: int, *words: str) -> None:
+    """One line on standard error with every word, no traceback, the right exit status."""
+    lines = lines_of(done.stderr)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+def test_what_was_asked_for_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text('name = "x"\nduration_s = = 3\n')
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "thesis.tex").write_text("precious")
+    # What else can be wrong with a scenario or a log: unit/bench/scenario.
+    for args, words in (
+        (("--scenario", "moonwalk"), ("moonwalk", "commute")),
+        (("--scenario", "broken.toml"), ("broken.toml:2",)),
+        (("--replay", "nowhere.csv", "nowhere.csv"), ("nowhere.csv",)),
+        (("--duration", "29"), ("--duration", "30 to 7200")),
+        (("--duration", "nan"), ("--duration", "30 to 7200")),
+        (("--duration", "60", "--out", "used"), ("not empty", "--out")),
+    ):
+        assert_refused(demo(*args, cwd=tmp_path), 2, *words)
+
+
+def test_kernel_without_multipath_tcp(tmp_path: Path) -> None:
+    script = 'mount -t tmpfs none /proc/sys/net && exec "$@"'  # which only it sees
+    argv = ["unshare", "--mount", "sh", "-c", script, "sh", *DEMO, "--duration", "60", "--out", "out"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert_refused(done, 3, "Multipath TCP")
+
+
+def test_not_root(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *DEMO, "--duration", "60"]
+    if (
+        not os.access(sys.executable, os.X_OK)
+        or subprocess.run([*argv[:5], sys.executable, "-c", ""], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("this checkout's Python cannot be run by another user (a folder above it is closed)")
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert_refused(done, 3, "root", "sudo")

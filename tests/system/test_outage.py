@@ -9,8 +9,8 @@ import time
 
 import pytest
 from a_second import PER_SECOND, Timed, a_second
+from faulty_proxy import FAULTS, FaultyProxy
 
-from support.faulty_proxy import FAULTS, FaultyProxy
 from support.rehearsals import wait_until
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start
 from tandem.export import Exporter, GatewayAddress, PendingManifests, exporter, gateway
@@ -86,7 +86,7 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
             record()
         backlog = spool.counts().pending
         assert backlog == STEPS * PER_SECOND
-        wait_until(lambda: sender.state.trouble is not None, 200, "the exporter noticed")
+        wait_until(lambda: sender.trouble is not None, 200, "the exporter noticed")
         proxy.away = False
         began = time.monotonic()
         wait_until(lambda: spool.counts().pending == 0, 200, "the spool is empty")

@@ -20,10 +20,7 @@ from tandem_fleet import new
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = program()
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(PROGRAM is None, reason="pip install -r requirements/lock.txt"),
-]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(PROGRAM is None, reason="pip install -r requirements/lock.txt")]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFjJ3nV0JYg6uY0m1FvQ3kY9nQ3n0xJYg6uY0m1FvQ3k anna"
 REFUSED, UNREACHABLE = 2, 4
 """Exit statuses of ansible-playbook: a task failed, a machine did not answer."""

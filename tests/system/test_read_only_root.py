@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -74,7 +73,8 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
     seen: dict[str, dict[str, Any]] = {}
 
     def start(name: str) -> None:
-        done = machine.run(
+        print(name)
+        seen[name] = machine.played(
             ["/usr/bin/python3", "{folder}/scene.py", name, str(PROGRAMS)],
             {"scene.py": SCENE, "initrd": initrd.read_bytes()} if name == "set up" else {"scene.py": SCENE},
             append="no_timer_check" if name == "set up" else "no_timer_check root=/dev/vda init=/read-only-init",
@@ -84,9 +84,6 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
             root=root,
             initrd=None if name == "set up" else initrd,
         )
-        assert done.exit == 0, f"{name}: {done.stdout}{done.stderr}"
-        print(f"{name}: {done.boot_s:.0f} s to start, {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor")
-        seen[name] = json.loads(done.stdout.splitlines()[-1])
 
     try:
         for name in STARTS:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from standalone_server import lone_server
 from vm import machine
 
 from support.ntp_server import ntp_server
-from support.standalone_server import lone_server
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.store import StoreStartError
 
@@ -99,12 +98,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             }
             ports = [str(p) for p in (server.gateway, server.control, server.measurement, ntp, port)]
             qemu = ["-rtc", f"base={BOOTED}", "-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0"]
-            done = machine.run(["python3", "{folder}/scene.py", *ports], files, timeout_s=2400, qemu=qemu)
-            print(f"boot {done.boot_s:.0f} s, story {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor")
-            logs = "".join(
-                f"\n--- {n}\n{t.decode(errors='replace')[-3000:]}" for n, t in done.files.items() if n.endswith(".log")
-            )
-            assert done.exit == 0, done.stdout + done.stderr + logs
+            seen = machine.played(["python3", "{folder}/scene.py", *ports], files, timeout_s=2400, qemu=qemu)
             with server.store() as store:
                 points = [
                     {"measurement": name, **dict(zip(series.columns, row, strict=True))}
@@ -112,8 +106,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
                     for series in store.query(f'SELECT * FROM "{name}"')  # noqa: S608 names of our own
                     for row in series.rows
                 ]
-            print(logs, file=sys.stderr)
-            yield Story(json.loads(done.stdout.splitlines()[-1]), told, points)
+            yield Story(seen, told, points)
     except StoreStartError as error:
         pytest.skip(str(error))
 

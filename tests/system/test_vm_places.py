@@ -69,16 +69,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
         "networkd.conf": (ROLE / "templates/networkd.conf.j2").read_bytes()
     }
-    done = machine.run(["python3", SCENE], files, qemu=QEMU, timeout_s=2400)
-    logs = "".join(
-        f"\n--- {name}\n{text.decode(errors='replace')[-3000:]}"
-        for name, text in done.files.items()
-        if name.endswith(".log")
-    )
-    assert done.exit == 0, done.stdout + done.stderr + logs
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(f"boot {done.boot_s:.0f} s, story {done.command_s:.0f} s: {answer['took_s']}")
-    return answer
+    return machine.played(["python3", SCENE], files, qemu=QEMU, timeout_s=2400)
 
 
 def rightly(told: dict[str, dict[str, Any]]) -> None:

@@ -115,21 +115,19 @@ def _in_lines(summary: dict[str, object]) -> str:
 def selected(args: argparse.Namespace, seconds: dict[str, float], passed: set[str]) -> list[Job]:
     """The tier's jobs, the longest first, without what passed before."""
     table = Table()
-    unit, lab = unit_files(), sorted(table.covers if args.all else table.first)
+    unit, lab, later = unit_files(), sorted(table.covers), set() if args.all else set(table.later)
     checks = check_jobs(everything=args.all) + (fuzz_jobs() if args.all else [])
     if args.changed is not None:
         base, changed = changed_files(args.changed or None)
         why = chosen(changed, table)
-        later = {name for name in table.covers.keys() - table.first if why.get(name) != "changed itself"}
+        later = {name for name in later if why.get(name) != "changed itself"}
         of = len(unit) + len(table.covers)
         say(f"{len(changed)} files differ from {base[:12]}; they can touch {len(why)} of {of} files of tests:")
         for name, reason in why.items():
             say(f"  {'(in --all) ' if name in later else ''}{name}: {reason}")
-        unit, lab = (
-            [name for name in unit if name in why],
-            [name for name in table.covers if name in why.keys() - later],
-        )
+        unit, lab = [name for name in unit if name in why], [name for name in lab if name in why]
         checks = checks if changed else []
+    unit, lab = [name for name in unit if name not in later], [name for name in lab if name not in later]
     if passed:
         unit, lab = [name for name in unit if name not in passed], [name for name in lab if name not in passed]
         checks = [job for job in checks if job.name not in passed]
@@ -149,7 +147,8 @@ def selected(args: argparse.Namespace, seconds: dict[str, float], passed: set[st
         jobs.reverse()
     # Many examples, and new ones, where there is time for them. Some unit tests wait: a worker more for every two processors.
     environment = {"TANDEM_HYPOTHESIS": "all"} if args.all else {}
-    return [*([unit_job(unit, processors() * 3 // 2, environment)] if unit else []), *checks, *jobs]
+    workers = min(len(unit), processors() * 3 // 2)
+    return [*([unit_job(unit, workers, environment)] if unit else []), *checks, *jobs]
 
 
 def processors() -> int:

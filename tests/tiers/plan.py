@@ -53,7 +53,7 @@ class Table:
     def __init__(self, path: Path = TABLE, root: Path = ROOT) -> None:
         told = tomllib.loads(path.read_text())
         self.covers = {"tests/" + name: tuple(of) for tier in ("test", "all") for name, of in told[tier].items()}
-        self.first = frozenset("tests/" + name for name in told["test"])
+        self.later = frozenset("tests/" + name for name in (*told["all"], *told["run"]["later"]))
         self.together = [tuple("tests/" + name for name in names) for names in told["together"].values()]
         self.machines = frozenset("tests/" + name for name in told["run"]["machine"])
         self.alone = frozenset("tests/" + name for name in told["run"]["alone"])

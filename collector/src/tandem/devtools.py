@@ -143,7 +143,6 @@ class DevTools:
         return self._number
 
     def answer(self, number: int, *, until_s: float) -> dict[str, Any]:
-        """Wait for the answer of command ``number``."""
         while number not in self._answers:
             self._receive(until_s, f"answer {number}")
         answer = self._answers.pop(number)
@@ -156,7 +155,6 @@ class DevTools:
         return result
 
     def answered(self, number: int) -> bool:
-        """Whether the answer of ``number`` has come, without waiting."""
         return number in self._answers
 
     def event(self, until_s: float) -> Event | None:

@@ -29,11 +29,9 @@ class Notify:
         return None if self._address is None else self._every_s
 
     def ready(self) -> None:
-        """It accepts work."""
         self._tell("READY=1")
 
     def stopping(self) -> None:
-        """It ends."""
         self._tell("STOPPING=1")
 
     def alive(self) -> None:

@@ -83,7 +83,6 @@ class Way:
 
     @property
     def shaped(self) -> bool:
-        """Whether anything is done to it."""
         return self.bit_per_s is not None or self.delay_ms > 0 or self.loss_percent > 0
 
 
@@ -117,7 +116,6 @@ def _command(text: str, *more: str) -> Command:
 
 
 def ifb_name(index: int) -> str:
-    """The IFB of the interface with this index."""
     return f"{PREFIX}{index}"
 
 

@@ -28,7 +28,6 @@ class StopFlag:
         return self._set
 
     def set(self) -> None:
-        """Set it, and wake whoever waits."""
         if not self._set:
             self._set = True
             os.eventfd_write(self._bell, 1)  # never read: it stays readable for all who wait

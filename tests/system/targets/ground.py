@@ -153,7 +153,7 @@ def ground(folder: Path, sources: Path) -> Iterator[Ground]:
     forwarding = run("sysctl", "-n", "net.ipv4.ip_forward").strip()
     try:
         run("sysctl", "-qw", "net.ipv4.ip_forward=1")
-        with _sources(sources), _resolver(made), ntp_server(0, CONTROL, NTP_PORT):
+        with _sources(sources), _resolver(made), ntp_server(CONTROL, NTP_PORT):
             yield made
     finally:
         run("sysctl", "-qw", f"net.ipv4.ip_forward={forwarding}")

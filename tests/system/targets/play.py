@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +25,13 @@ _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+
 
 @dataclass(frozen=True)
 class Played:
-    """One run of a playbook: ``changed`` tasks by host, what it printed, how long it took."""
+    """One run of a playbook: ``changed`` tasks by host, and what it printed."""
 
     changed: Mapping[str, int]
     failed: Mapping[str, int]
     tasks: Mapping[str, int]
     exit: int
     output: str
-    took_s: float
 
     def changes(self) -> list[str]:
         """The tasks that changed something, for a message."""
@@ -106,7 +104,6 @@ def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: f
         "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.profile_tasks",
         "PIP_NO_INDEX": "1",
     }
-    began_s = time.monotonic()
     with (ground.folder / f"{log or name}.log").open("w+", encoding="utf-8") as output:
         done = subprocess.run(
             [found, "-i", str(inventory), str(PLAYBOOKS / name), *options],
@@ -121,5 +118,4 @@ def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: f
         tasks={host: row[0] for host, row in recap.items()},
         exit=done.returncode,
         output=text,
-        took_s=round(time.monotonic() - began_s, 1),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -104,8 +103,3 @@ def again(story: Story) -> dict[str, Played]:
         both("probe.yml")
         server.result()
     return told
-
-
-def tell(story: Story) -> None:
-    for part, took_s in story.took_s.items():
-        print(f"{took_s:8.1f} s  {part}", file=sys.stderr)

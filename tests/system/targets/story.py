@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from targets import ground as grounds
@@ -22,7 +22,7 @@ STEPS_S = 1800.0
 
 @dataclass
 class Story:
-    """What happened, and what took how long."""
+    """Where it happens."""
 
     ground: Ground
     kit: Path
@@ -31,17 +31,15 @@ class Story:
     kit_runs: ExitStack
     """The kit in its container; once closed nothing writes to its root, which goes on to be there, as server and ground do."""
     server_runs: ExitStack
-    took_s: dict[str, float] = field(default_factory=dict)
     in_vain: str | None = None
     """What was waited for and did not come: what builds on it is not waited for as long again."""
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A part of the story; its time is kept and told."""
+        """A part of the story; its time is told."""
         began_s = time.monotonic()
         yield
-        self.took_s[name] = round(time.monotonic() - began_s, 1)
-        print(f"{name}: {self.took_s[name]} s", file=sys.stderr, flush=True)
+        print(f"{name}: {time.monotonic() - began_s:.1f} s", file=sys.stderr, flush=True)
 
     def told(self, address: str, command: str) -> str:
         """What a command says at a target; it must succeed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,19 @@ import pytest
 from tandem_bench.kernel import machine
 from tandem_bench.kernel.machine import BESIDE, FOLDER, REPOSITORY, Done, VmError, accelerator, built
 
-__all__ = ["BESIDE", "NEEDED", "REPOSITORY", "Done", "VmError", "accelerator", "built", "lacks", "later_kernel", "run"]
+__all__ = [
+    "BESIDE",
+    "NEEDED",
+    "REPOSITORY",
+    "Done",
+    "VmError",
+    "accelerator",
+    "built",
+    "lacks",
+    "later_kernel",
+    "played",
+    "run",
+]
 
 
 def lacks() -> str | None:
@@ -46,3 +60,18 @@ def run(
         initrd = built() / f"initramfs-{kernel}"
     image = built() / f"vmlinuz-{kernel}" if kernel else None
     return machine.run(command, files, initrd=initrd, kernel=image, **settings)
+
+
+def played(command: Sequence[str], files: Mapping[str, str | bytes] | None = None, **settings: Any) -> dict[str, Any]:
+    """As ``run``, of a scene that must come to a good end: what its last line says. AssertionError with all that it said, and its logs."""
+    done = run(command, files, **settings)
+    print(f"boot {done.boot_s:.0f} s, scene {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor")
+    logs = "".join(
+        f"\n--- {name}\n{text.decode(errors='replace')[-3000:]}"
+        for name, text in done.files.items()
+        if name.endswith(".log")
+    )
+    assert done.exit == 0, done.stdout + done.stderr + logs
+    print(done.stderr, logs, file=sys.stderr)  # shown where a test of what was seen fails
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return seen

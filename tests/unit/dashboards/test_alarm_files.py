@@ -1,4 +1,5 @@
-"""Provisioning files of alarms: as the code makes them, as Grafana reads them, without secrets."""
+"""Provisioning files of alarms: as the code makes them, as Grafana reads them, without secrets; and every alarm's
+message, as people read it."""
 
 import functools
 import json
@@ -11,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.grafana_alerting import rules, seconds
+from support.grafana_templates import Told, message
 from support.hostile_json import said
 from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, now
-from tandem_dashboards.alarms.provisioning import to_yaml
+from tandem_dashboards.alarms.provisioning import rules_document, to_yaml
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.cli import READER
 from tandem_dashboards.panel import DATASOURCE_TYPE, DATASOURCE_UID
@@ -183,3 +185,44 @@ def test_no_password_stands_in_a_file():
     assert source["secureJsonData"] == {"password": "$TANDEM_READER_PASSWORD"}
     assert "password" not in source
     assert len(re.findall(r"^\s+password:", text, re.MULTILINE)) == 1
+
+
+LABELS = (("campaign", "chen"), ("device", "mmcblk0"), ("path", "a"), ("place", "traces"), ("probe", "kit-7"))
+
+
+def of_every_rule(values):
+    for rule in rules(rules_document()):
+        told = dict.fromkeys(rule.nodes, values)
+        yield rule, Told(rule, LABELS, told, 1_795_300_000_000)
+
+
+def test_every_alarm_says_what_since_when_what_to_do_and_where() -> None:
+    for rule, told in of_every_rule(7200.0):
+        title, text = message([told])
+        assert title == f"{rule.title}: 1"
+        head, *lines = text.strip().splitlines()
+        assert head == f"{rule.labels['severity']}: {rule.title}"
+        assert [line.split(":")[0] for line in lines] == ["What", "Since", "Do", "Board"]
+        assert "[no value]" not in text
+        assert "{{" not in text
+        assert "1e+" not in text
+        assert all(len(line) > 12 for line in lines)
+        assert lines[3].startswith("Board: https://grafana.example.org/d/tandem-")
+        of_all = ("server-dead", "server-disk", "gateway-overloaded", "database-failing")
+        assert ("kit-7" in text) == (rule.labels["alarm"] not in of_all)
+
+
+def test_forty_alarms_are_one_message_and_what_is_over_is_one_line() -> None:
+    (rule,) = (r for r in rules(rules_document()) if r.uid == "tandem-modem-lost")
+    at = 1_795_300_000_000
+    values = {"since": 754.0}
+    many = [Told(rule, (("path", "a"), ("probe", f"kit-{n}")), values, at) for n in range(40)]
+    over = Told(rule, (("path", "b"), ("probe", "kit-50")), values, at, at + 3_600_000)
+    title, text = message([*many, over])
+    assert title == "Modem is lost: 40, over: 1"
+    assert text.count("What:") == 40
+    assert "12m 34s" in text
+    assert (
+        text.rstrip().splitlines()[-1] == "Over: Modem is lost, probe kit-50, modem b (2026-11-21 22:26 to 23:26 UTC)"
+    )
+    assert message([over])[0] == "Over: Modem is lost"

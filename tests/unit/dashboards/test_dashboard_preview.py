@@ -6,7 +6,7 @@ import xml.etree.ElementTree as Tree
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_dashboards import expressions as x
@@ -138,6 +138,7 @@ KNOWN = {
 }  # fmt: skip
 
 
+@settings(max_examples=settings.default.max_examples // 5)  # each draws every kind of panel
 @given(st.lists(st.tuples(st.integers(SPAN.from_ms - 1000, SPAN.to_ms + 1000), VALUES), max_size=6))
 def test_any_answer_is_drawn(values):
     parser = Checked()

@@ -7,9 +7,9 @@ import uuid
 
 import pytest
 
+from support.offers import offer_of
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
-from tandem.schema.trace import offer_of
 from tandem_dashboards import boards
 from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.influx import Influx as Reading

@@ -32,32 +32,45 @@ def operator_key() -> str:
     return f"ssh-ed25519 {base64.b64encode(blob).decode()} operator@laptop"
 
 
-@pytest.fixture(autouse=True)
-def _ansibles_settings(monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def _ansibles_settings():
     """The repository's, as kit sets them."""
-    monkeypatch.setenv("ANSIBLE_CONFIG", str(Path(__file__).parents[3] / "ansible/ansible.cfg"))
-    monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANSIBLE_CONFIG", str(Path(__file__).parents[3] / "ansible/ansible.cfg"))
+        patch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def lay_out(operator_key):
+    """Lays out a fleet with one kit and no secrets in a folder, the kit's invitation beside it; returns the fleet's own folder."""
+
+    def laid(folder: Path) -> Path:
+        variables = {
+            "tandem_server_name": "server.example",
+            "tandem_ca_file": "{{ inventory_dir }}/ca.pem",
+            "tandem_operator_keys": [operator_key],
+            "tandem_wifi": {"country": "DE", "ssid": 'x y; "z – Ω', "password": "correct horse"},
+        }
+        kit = {
+            "tandem_paths": [{"name": "a", "apn": "internet.example", "user": "web", "password": "p;w", "pin": "1234"}]
+        }
+        files = {
+            "hosts.yml": {"all": {"children": {"probes": {"hosts": {"kit-01": None}}, "servers": {"hosts": {}}}}},
+            "group_vars/all.yml": variables,
+            "host_vars/kit-01.yml": kit,
+            "ca.pem": "-----BEGIN CERTIFICATE-----\n",
+        }
+        for name, content in files.items():
+            file = folder / "fleet" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content if isinstance(content, str) else json.dumps(content))
+        (folder / "kit-01.invite").write_text(json.dumps({"probe": "kit-01", "code": CODE}))
+        return folder / "fleet"
+
+    return laid
 
 
 @pytest.fixture
-def fleet(tmp_path, operator_key):
-    """A fleet's folder with one kit and no secrets, and the kit's invitation beside it."""
-    variables = {
-        "tandem_server_name": "server.example",
-        "tandem_ca_file": "{{ inventory_dir }}/ca.pem",
-        "tandem_operator_keys": [operator_key],
-        "tandem_wifi": {"country": "DE", "ssid": 'x y; "z – Ω', "password": "correct horse"},
-    }
-    kit = {"tandem_paths": [{"name": "a", "apn": "internet.example", "user": "web", "password": "p;w", "pin": "1234"}]}
-    files = {
-        "hosts.yml": {"all": {"children": {"probes": {"hosts": {"kit-01": None}}, "servers": {"hosts": {}}}}},
-        "group_vars/all.yml": variables,
-        "host_vars/kit-01.yml": kit,
-        "ca.pem": "-----BEGIN CERTIFICATE-----\n",
-    }
-    for name, content in files.items():
-        file = tmp_path / "fleet" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content if isinstance(content, str) else json.dumps(content))
-    (tmp_path / "kit-01.invite").write_text(json.dumps({"probe": "kit-01", "code": CODE}))
-    return tmp_path / "fleet"
+def fleet(tmp_path, lay_out):
+    return lay_out(tmp_path)

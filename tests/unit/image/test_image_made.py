@@ -6,14 +6,56 @@ import json
 import shutil
 import tarfile
 import time
+from pathlib import Path
 
+import jinja2
 import pytest
-import role_base
+import yaml
 
 from support import stock_images
 from tandem_image.cli import main
 
+BASE = Path(__file__).parents[3] / "ansible/roles/base"
+
+
+def written(place, **variables):
+    """The text that the role writes to ``place`` with its defaults and ``variables``."""
+    tasks = [one for file in sorted((BASE / "tasks").glob("*.yml")) for one in yaml.safe_load(file.read_text())]
+    calls = [call for one in tasks for call in one.values() if isinstance(call, dict)]
+    calls += yaml.safe_load((BASE / "vars/main.yml").read_text())["base_files"]
+    (call,) = [call for call in calls if call.get("dest") == place]
+    known = yaml.safe_load((BASE / "defaults/main.yml").read_text()) | {"tandem_checkout": BASE.parents[2]} | variables
+    if "content" in call:
+        return _rendered(call["content"], known)
+    if call["src"].endswith(".j2"):
+        return _rendered((BASE / "templates" / call["src"]).read_text(), known)
+    return (BASE / "files" / _rendered(call["src"], known)).read_text()
+
+
+def _rendered(text, known):
+    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)  # noqa: S701
+    return environment.from_string(text).render(known)
+
+
 CODE = "invite_" + "c" * 43
+
+
+@pytest.fixture(scope="module")
+def images(stocks, lay_out, tmp_path_factory):
+    """Kit-01's image of each release, for tests that only read it."""
+    folder = tmp_path_factory.mktemp("made")
+    fleet, made = lay_out(folder), {}
+    for release in ("bookworm", "trixie"):
+        made[release] = folder / f"{release}.img"
+        words = ["kit-01", "-i", str(fleet), "--image", str(stocks[release].path), "--out", str(made[release])]
+        assert main([*words, "--invite", str(folder / "kit-01.invite")]) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def brought(images):
+    """By release: the files on the boot partition."""
+    return {release: stock_images.boot_files(image) for release, image in images.items()}
 
 
 @pytest.fixture
@@ -42,17 +84,16 @@ def carried(script):
 
 
 @pytest.mark.parametrize("release", ["bookworm", "trixie"])
-def test_only_the_boot_partition_is_changed(made, stocks, fleet, release):
-    made(release)
-    stock, image = stocks[release].path.read_bytes(), (fleet.parent / "kit-01.img").read_bytes()
+def test_only_the_boot_partition_is_changed(images, stocks, release):
+    stock, image = stocks[release].path.read_bytes(), images[release].read_bytes()
     root = stock_images.ROOT_START * 512
     assert image[: stock_images.BOOT_START * 512] == stock[: stock_images.BOOT_START * 512]
     assert image[root:] == stock[root:]
-    assert (fleet.parent / "kit-01.img").stat().st_mode & 0o777 == 0o600
+    assert images[release].stat().st_mode & 0o777 == 0o600
 
 
-def test_bookworm_starts_it_by_the_kernels_command_line_and_grows_no_root(made):
-    files = made("bookworm")
+def test_bookworm_starts_it_by_the_kernels_command_line_and_grows_no_root(brought):
+    files = brought["bookworm"]
     assert files["cmdline.txt"].count("\n") == 1
     words = files["cmdline.txt"].split()
     assert "firstboot" not in files["cmdline.txt"]
@@ -62,8 +103,8 @@ def test_bookworm_starts_it_by_the_kernels_command_line_and_grows_no_root(made):
     assert "user-data" not in files
 
 
-def test_trixie_starts_it_by_cloud_init_and_grows_no_root(made, stocks):
-    files = made("trixie")
+def test_trixie_starts_it_by_cloud_init_and_grows_no_root(brought, stocks):
+    files = brought["trixie"]
     assert " resize" not in files["cmdline.txt"]
     assert "systemd.run" not in files["cmdline.txt"]
     told = json.loads(files["user-data"].partition("\n")[2])
@@ -73,8 +114,8 @@ def test_trixie_starts_it_by_cloud_init_and_grows_no_root(made, stocks):
 
 
 @pytest.mark.parametrize("release", ["bookworm", "trixie"])
-def test_both_carry_the_same(made, release):
-    files = made(release)
+def test_both_carry_the_same(brought, release):
+    files = brought[release]
     assert "ssh" in files
     assert files["config.txt"].splitlines()[-2:] == ["dtparam=watchdog=on", "# END Tandem: watchdog (role base)"]
     there = carried(files["firstrun.sh"])
@@ -84,7 +125,7 @@ def test_both_carry_the_same(made, release):
         "/etc/systemd/system.conf.d/90-tandem.conf",
         "/etc/ssh/sshd_config.d/10-tandem.conf",
     ):
-        assert there[place][1] == role_base.written(place, base_operator_user="tandem-admin")
+        assert there[place][1] == written(place, base_operator_user="tandem-admin")
     assert there["/etc/sudoers.d/tandem"][0] == 0o440
     assert there["/etc/systemd/system/userconfig.service"] == "/dev/null"
     mode, enrol = there["/etc/tandem/enrol.json"]
@@ -100,8 +141,8 @@ def test_both_carry_the_same(made, release):
     assert {"type=gsm", "apn=internet.example", "username=web", "password=p;w"} <= set(mobile.splitlines())
 
 
-def test_neither_the_wifi_password_nor_a_pin_is_on_it(made):
-    files = made("trixie")
+def test_neither_the_wifi_password_nor_a_pin_is_on_it(brought):
+    files = brought["trixie"]
     there = carried(files["firstrun.sh"])
     texts = [*files.values(), *(entry[1] for entry in there.values() if isinstance(entry, tuple))]
     assert not [text for text in texts if "correct horse" in text or "pin=" in text]
@@ -139,13 +180,12 @@ def test_a_packed_image_is_unpacked_and_a_cut_off_one_leaves_nothing(fleet, stoc
     assert not list(fleet.parent.glob("kit-01.img")) + list(fleet.parent.glob("*.unfinished"))
 
 
-def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, made, tmp_path, monkeypatch, capsys):
-    made("bookworm")
+def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, images, tmp_path, monkeypatch, capsys):
     older = tmp_path / "older"
     older.mkdir()
     config = "dtparam=audio=on\n"
     cases = {
-        "kit-01.img": "prepared before",
+        str(images["bookworm"]): "prepared before",
         "kit-01.invite": "no partition table",
         str(stock_images.make(older, "bookworm", {"config.txt": config}).path): "neither bookworm nor trixie",
         "nowhere.img": "nowhere.img: there is no such file",
@@ -161,24 +201,23 @@ def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, 
     assert not list(fleet.parent.glob("other*"))
 
 
-def test_an_image_that_is_there_is_not_written_over(made, stocks, capsys):
-    made("trixie")
+def test_an_image_that_is_there_is_not_written_over(fleet, stocks, monkeypatch, capsys):
+    monkeypatch.chdir(fleet.parent)
+    (fleet.parent / "kit-01.img").write_text("another's")
     words = ["kit-01", "-i", "fleet", "--image", str(stocks["trixie"].path), "--invite", "kit-01.invite"]
     assert main(words) == 2
     assert "kit-01.img exists; hint: --out" in capsys.readouterr().err
+    assert (fleet.parent / "kit-01.img").read_text() == "another's"
 
 
-def test_each_image_has_a_spool_of_its_own(made, fleet):
-    names = set()
-    for _ in range(2):
-        names.add(carried(made("trixie")["firstrun.sh"])["/etc/tandem/spool.conf"][1])
-        (fleet.parent / "kit-01.img").unlink()
+def test_each_image_has_a_spool_of_its_own(brought):
+    names = {carried(files["firstrun.sh"])["/etc/tandem/spool.conf"][1] for files in brought.values()}
     assert {line.splitlines()[0] for line in names} == {f"partuuid={stock_images.DISK_ID:08x}-03"}
     assert len(names) == 2
 
 
-def test_no_file_of_it_is_of_1970(made):
-    script = made("trixie")["firstrun.sh"]
+def test_no_file_of_it_is_of_1970(brought):
+    script = brought["trixie"]["firstrun.sh"]
     packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
         assert min(entry.mtime for entry in archive if entry.isfile()) > time.time() - 3600

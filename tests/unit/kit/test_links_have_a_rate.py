@@ -9,7 +9,7 @@ TESTS = Path(__file__).resolve().parents[2]
 FOLDERS = ("lab", "system", "support")
 MAKER = "support/rated_links.py"
 ALLOWED = {
-    "support/tunnel_ends.py": "echoes of a few bytes through WireGuard: that they arrive, not how fast",
+    "lab/tunnel_ends.py": "echoes of a few bytes through WireGuard: that they arrive, not how fast",
     "system/targets/container_target.py": "cables of a container that is provisioned: packages and ssh, nothing is measured",
 }
 """File and why nothing is measured over its links."""

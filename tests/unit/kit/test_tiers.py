@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from tiers import pool
 from tiers.changed import chosen, source
-from tiers.plan import Job, Table, TableError, check_jobs, shard
+from tiers.plan import Job, Table, TableError, check_jobs, shard, unit_files
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PROGRAMS = ("make", "mypy", "ruff", "lint-imports", "cargo", "shellcheck", "yamllint", "ansible-lint", "python")
@@ -25,6 +25,7 @@ TABLE = """
 [run]
 machine = []
 alone = []
+later = ["unit/late/test_late.py"]
 [together]
 [touches]
 "docs/*" = ["unit/b"]
@@ -34,8 +35,10 @@ BAD = "def test_bad():\n    width = 3\n    assert width == 4, 'the width'\n"
 
 
 class Checkout:
+    """``one_processor``: a run has one worker of pytest's, which has little to start."""
+
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self.one_processor = root, True
         for folder in (
             "ansible",
             "requirements",
@@ -69,7 +72,8 @@ class Checkout:
     def begin(self, *options: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TANDEM_"))}
         environment |= {"PATH": f"{self.root}/programs:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "tests")}
-        argv = [sys.executable, "-m", "tiers", *options]
+        own = sorted(os.sched_getaffinity(0))[: 1 if self.one_processor else None]
+        argv = ["taskset", "--cpu-list", ",".join(map(str, own)), sys.executable, "-m", "tiers", *options]
         pipe = subprocess.PIPE
         return subprocess.Popen(argv, cwd=self.root, env=environment, stdout=pipe, stderr=pipe, text=True)
 
@@ -138,6 +142,7 @@ def test_a_red_run_names_each_failure_its_assertion_and_the_command_that_runs_it
     checkout.write("tests/unit/b/test_b.py", "import a_module_that_is_not_there\n")
     checkout.write("tests/unit/c/test_c.py", "import os\ndef test_gone():\n    os._exit(9)\n")
     checkout.program("mypy", "echo 'a.py:3: error: no'; exit 1")
+    checkout.one_processor = False  # a worker dies: another one goes on
     status, printed, said = checkout.run()
     assert status == 1, said
     lines = printed.splitlines()
@@ -167,10 +172,13 @@ def test_all_goes_on_where_it_was_and_begins_anew_for_another_tree(checkout: Che
     assert (checkout.runs, printed.splitlines()[-1]) == (1, "2 passed, 0 failed, 0 skipped")
     assert json.loads((checkout.root / "tests/all.json").read_text())["green"]
     assert checkout.run("--all", "--list")[1] == "", "what is kept of the run is no change of the tree"
-    checkout.run("--all", "--fresh")
-    assert checkout.runs == 2
+    assert "tests/unit/a/test_a.py" in checkout.run("--all", "--fresh", "--list")[1]
     checkout.write("docs/a.md", "more")
-    assert "tests/unit/a/test_a.py" in checkout.run("--all", "--list")[1]
+    checkout.write("tests/unit/late/test_late.py", GOOD)
+    assert "test_late.py" not in checkout.run("--list")[1]
+    listed = checkout.run("--all", "--list")[1]
+    assert "tests/unit/a/test_a.py" in listed
+    assert "tests/unit/late/test_late.py" in listed
 
 
 def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout: Checkout) -> None:
@@ -187,7 +195,8 @@ def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blame
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert (checkout.run()[0], "another one runs" in checkout.run()[2]) == (3, True)
+    status, _, said = checkout.run()
+    assert (status, "another one runs" in said) == (3, True)
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate()
     assert process.returncode == 130, said
@@ -244,21 +253,24 @@ def test_changed_says_why_each_file_is_chosen(checkout: Checkout) -> None:
     checkout.git("commit", "-qm", "all")
     assert "0 files differ" in checkout.run("--changed", "HEAD", "--list")[2]
     checkout.write("collector/src/tandem/routes.py", "import os\n")
-    status, printed, said = checkout.run("--changed", "HEAD")
-    assert status == 0, printed
+    _, listed, said = checkout.run("--changed", "HEAD", "--list")
+    assert "tests/unit/a/test_a.py" in listed
     assert "tests/unit/a/test_a.py: imports collector/src/tandem/routes.py by tests/unit/a/helper.py" in said
-    assert "test_b.py" not in said
+    assert "test_b.py" not in said + listed
     checkout.write("docs/b.md", "new")
     _, listed, said = checkout.run("--changed", "HEAD", "--list")
     assert "tests/unit/b/test_b.py: docs/b.md (tests/tiers.toml: docs/*)" in said
     assert "tests/unit/b/test_b.py" in listed
 
 
-def test_the_lab_is_chosen_by_what_it_covers() -> None:
-    table = Table()
-    why = chosen(["collector/src/tandem/mptcp/paths.py"], table)
-    assert why["tests/lab/test_mptcp_paths.py"] == "covers collector/src/tandem/mptcp/paths.py"
-    assert "tests/lab/test_page_record.py" not in why
+def test_the_lab_is_chosen_by_what_it_covers(checkout: Checkout) -> None:
+    covers = '"lab/test_paths.py" = ["tandem.mptcp"]\n"lab/test_page.py" = ["tandem.devtools"]\n'
+    checkout.write("tests/tiers.toml", TABLE.replace("[test]\n", f"[test]\n{covers}"))
+    for name in ("paths", "page"):
+        checkout.write(f"tests/lab/test_{name}.py", GOOD)
+    table = Table(checkout.root / "tests/tiers.toml", checkout.root)
+    why = chosen(["collector/src/tandem/mptcp/paths.py"], table, checkout.root)
+    assert why == {"tests/lab/test_paths.py": "covers collector/src/tandem/mptcp/paths.py"}
 
 
 def test_every_file_of_the_lab_has_one_tier_and_covers_what_is_there() -> None:
@@ -266,8 +278,8 @@ def test_every_file_of_the_lab_has_one_tier_and_covers_what_is_there() -> None:
     assert [
         of for covered in table.covers.values() for of in covered if not list(REPOSITORY.glob(source(of) + "*"))
     ] == []
-    named = {name for group in table.together for name in group} | table.machines | table.alone
-    assert named <= set(table.covers)
+    named = {name for group in table.together for name in group} | table.machines | table.alone | table.later
+    assert named <= {*table.covers, *unit_files()}
     tests = REPOSITORY / "tests"
     assert [name for names in table.touches.values() for name in names if not (tests / name).exists()] == []
 

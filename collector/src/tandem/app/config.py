@@ -101,12 +101,12 @@ def drivers() -> list[str]:
 
 
 class _Reader(TomlReader):
+    file: Path
     error = ConfigError
 
     def __init__(self, text: str, file: Path) -> None:
         super().__init__(text, file, "correct that line")
-        self._config_file, self._here = file, file.resolve().parent
-        self._folder = self._here
+        self._folder = self._here = file.resolve().parent
 
     def named(self, where: str, name: str) -> str:
         return f"{where.strip('[]')}.{name}"
@@ -130,7 +130,7 @@ class _Reader(TomlReader):
             for name in ("server", "mobility", "capture", "recovery", "campaigns", "traces", "round_trip")
         }
         return Config(
-            file=self._config_file,
+            file=self.file,
             probe=probe["name"],
             folder=self._folder,
             paths=tuple(replace(p, gnss=position is not None and position.modem == p.name) for p in paths),
@@ -177,7 +177,6 @@ class _Reader(TomlReader):
     # --- paths ---------------------------------------------------------------------------------------------------------
 
     def _paths(self, listed: object) -> tuple[PathConfig, ...]:
-        """In the file's order."""
         paths: list[PathConfig] = []
         tables = self._tables(listed or None, ("path",), MOST_PATHS, "paths", "path with [[path]]")
         for index, content in enumerate(tables):
@@ -224,9 +223,17 @@ class _Reader(TomlReader):
             what = "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
             raise self.fail(place, what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
         connection = content.get("connection")
-        wrong = _misfit(modem.port or "", modem.driver, connection is not None)
-        if wrong is not None:
-            raise self.fail((*place, wrong[0]), wrong[1], wrong[2])
+        managed = (modem.port or "").startswith(MANAGED)
+        if connection is not None and modem.port is not None and not managed:
+            what = "path.modem.connection is for modems that ModemManager has, which knows them by their place"
+            hint = 'write usb = "USB-PATH" or port = "modemmanager:USB-PATH", or leave the table out'
+            raise self.fail((*place, "connection"), what, hint)
+        if modem.port == MANAGED:
+            what = f"path.modem.port: {modem.port!r} names no modem"
+            raise self.fail((*place, "port"), what, "as in modemmanager:1-1.2")
+        if managed and modem.driver != "auto":
+            what = "path.modem.driver: a modem of ModemManager has no driver of ours"
+            raise self.fail((*place, "driver"), what, "leave it out")
         families = ("auto", *drivers())
         if modem.driver not in families:
             what = f"path.modem.driver: there is no driver {modem.driver!r}"
@@ -309,17 +316,3 @@ class _Reader(TomlReader):
                 what = f"sysctl.{name}: {value!r} is neither text nor a whole number"
                 raise self.fail(("sysctl", name), what, "write it as in sysctl")
         return dict(content)
-
-
-def _misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | None:
-    """What in a modem's table does not go together: the key, what is wrong, the hint. ``port``: empty where a place is given."""
-    if not port.startswith(MANAGED):
-        if not connected or not port:
-            return None
-        what = "path.modem.connection is for modems that ModemManager has, which knows them by their place"
-        return "connection", what, 'write usb = "USB-PATH" or port = "modemmanager:USB-PATH", or leave the table out'
-    if not port.removeprefix(MANAGED):
-        return "port", f"path.modem.port: {port!r} names no modem", "as in modemmanager:1-1.2"
-    if driver != "auto":
-        return "driver", "path.modem.driver: a modem of ModemManager has no driver of ours", "leave it out"
-    return None

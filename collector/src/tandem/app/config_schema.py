@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from ipaddress import IPv6Address
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from tandem.app.clock.clock import SOURCES
+from tandem.export.clock import SOURCES
 from tandem.indicator.lamp import CLASS, NAMES, Leds
 from tandem.mptcp.steering import POLICIES, Policy
 from tandem.schema.line_protocol import tag_fault
@@ -68,15 +68,11 @@ def _operator(value: str) -> str | None:
 
 
 def _address(value: str) -> str | None:
-    if ":" in value:
-        try:
-            IPv6Address(value)
-        except ValueError:
-            return f"{value!r} is no IPv6 address"
-        return None
-    parts = value.split(".")
-    good = len(parts) == 4 and all(re.fullmatch(r"0|[1-9][0-9]{0,2}", p) and int(p) < 256 for p in parts)
-    return None if good else f"{value!r} is no IPv4 address"
+    try:
+        ip_address(value)
+    except ValueError:
+        return f"{value!r} is no {'IPv6' if ':' in value else 'IPv4'} address"
+    return None
 
 
 def _url(*schemes: str) -> Check:
@@ -153,7 +149,6 @@ _KINDS: dict[str, Kind] = {"int": "whole", "float": "number", "bool": "truth"}
 
 
 def key_of(one: Field[Any]) -> Key:
-    """The key that a field is."""
     rule = {name: value for name, value in one.metadata.items() if name not in ("written", "take")}
     default = None if one.default is MISSING else one.metadata.get("written", one.default)
     default = str(default) if isinstance(default, Path) else default
@@ -425,13 +420,11 @@ class StatusLedConfig:
 
     @property
     def given(self) -> dict[str, str]:
-        """By channel the LEDs that were named."""
         named: dict[str, str | None] = {channel: getattr(self, channel) for channel in CHANNELS}
         return {channel: name for channel, name in named.items() if name is not None}
 
     @property
     def leds(self) -> Leds:
-        """All of the lamp."""
         return Leds(self.folder, {**NAMES, **self.given}, self.only)
 
 
@@ -450,7 +443,7 @@ class EPaperConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClockConfig:
-    """Who is asked for the time: ``clock.clock.SOURCES``."""
+    """Who is asked for the time: ``tandem.export.clock.SOURCES``."""
 
     source: str = _one_of("auto, chrony, kernel, gpsd or system", "auto", SOURCES)
 

@@ -27,8 +27,8 @@ from typing import TypeVar
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.iproute import IpError, ip
 from tandem.mptcp.paths import Path, Paths
-from tandem.mptcp.statistics import ConnectionSample, Reader
 from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.reader import ConnectionSample, Reader
 from tandem.mptcp_abi.v094 import in_force
 
 T = TypeVar("T")
@@ -53,8 +53,6 @@ class Row:
 
 
 class _Space:
-    """A network namespace with a name, from entering to leaving."""
-
     def __init__(self, name: str) -> None:
         self.name = f"tandem-self-{os.getpid()}-{name}"
 

@@ -68,20 +68,8 @@ def ask_web(channel: WebChannel, driver_name: str) -> ModemAnswer:
     )
 
 
-def radio(reading: Reading) -> dict[str, Any]:
-    """What it hears, for JSON."""
-    return {
-        "radio_state": reading.state,
-        "rat": reading.rat,
-        "plmn": reading.plmn,
-        "rsrp_dbm": reading.rsrp_dbm,
-        "rssi_dbm": reading.rssi_dbm,
-        "eci": reading.eci,
-    }
-
-
 def radio_line(reading: Reading) -> str | None:
-    """The same for people; None when it reported nothing."""
+    """What it hears, for people; None when it reported nothing."""
     if reading.empty:
         return None
     level = next(
@@ -138,7 +126,7 @@ class Listed:
         found, answer, slot = self.found, self.answer, self.slot
         identity = NOBODY if answer is None else answer.identity
         names = () if found is None else (found.name, *found.models[:1])
-        row = {
+        row: dict[str, Any] = {
             "usb": None if found is None else found.path,
             "where": self.where,
             "model": next((name for name in (identity.model, *names) if name), None),
@@ -150,8 +138,10 @@ class Listed:
             "sim_wanted": None if slot is None or slot.modem is None else slot.modem.sim,
             "state": self.state,
             "pollable": self.state == READY,
-            **({} if answer is None else radio(answer.reading)),
         }
+        if answer is not None:
+            heard = ("rat", "plmn", "rsrp_dbm", "rssi_dbm", "eci")
+            row |= {"radio_state": answer.reading.state, **{name: getattr(answer.reading, name) for name in heard}}
         if found is None:
             return row
         return {
@@ -210,23 +200,32 @@ def by_configuration(path: PathConfig, modem: ModemConfig, ask: bool, secret: by
         state = "through ModemManager: tandem status and mmcli show it"
     elif where.startswith("/") and not Path(where).exists():
         state = "there is no such port"
-    elif ask:
+    elif ask and where.startswith("http://"):
         try:
-            answer = _ask(path, modem, where, secret)
+            answer = ask_web(WebChannel(where, path.interface), modem.driver)
             state = answer.state
-        except NoAnswer as error:
-            state = str(error) if where.startswith("http://") else "does not answer"
-        except PortLost as error:
-            state = refused(where, str(error))
+        except (NoAnswer, PortLost) as error:
+            state = str(error)
+    elif ask:
+        state, answer = _asked(where, (modem.driver if modem.driver != AUTO else FALLBACK,), secret)
     return Listed(where, path, answer.driver if answer else None, state, answer)
 
 
-def _ask(path: PathConfig, modem: ModemConfig, where: str, secret: bytes | None) -> ModemAnswer:
-    if where.startswith("http://"):
-        return ask_web(WebChannel(where, path.interface), modem.driver)
-    channel = Channel(open_port(where))
+def _asked(
+    port: str, families: tuple[str, ...], secret: bytes | None, home: bool = False
+) -> tuple[str, ModemAnswer | None]:
+    """The state of the modem at an AT port, and what it answered: ``ask_at``."""
     try:
-        return ask_at(channel, (modem.driver if modem.driver != AUTO else FALLBACK,), secret)
+        channel = Channel(open_port(port))
+    except PortLost as error:
+        return refused(port, str(error)), None
+    try:
+        answer = ask_at(channel, families, secret, home)
+        return answer.state, answer
+    except NoAnswer:
+        return "does not answer", None
+    except PortLost as error:
+        return f"went away while it was asked ({error})", None
     finally:
         channel.close()
 
@@ -273,19 +272,7 @@ def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | No
         return row(_portless(found))
     if not ask:
         return row("not asked")
-    try:
-        channel = Channel(open_port(port))
-    except PortLost as error:
-        return row(refused(port, str(error)))
-    try:
-        answer = ask_at(channel, found.drivers, secret, home)
-    except NoAnswer:
-        return row("does not answer")
-    except PortLost as error:
-        return row(f"went away while it was asked ({error})")
-    finally:
-        channel.close()
-    return row(answer.state, answer)
+    return row(*_asked(port, found.drivers, secret, home))
 
 
 def _slot(found: FoundModem, config: Config | None) -> PathConfig | None:

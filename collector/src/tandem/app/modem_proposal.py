@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,17 +48,14 @@ class Published:
 
     @property
     def name(self) -> str | None:
-        """Where one provider alone sells it."""
         return self.names[0] if len(self.names) == 1 else None
 
     @property
     def apns(self) -> tuple[str, ...]:
-        """Each once."""
         return tuple(dict.fromkeys(one.apn for one in self.access_points))
 
     @property
     def access_point(self) -> AccessPoint | None:
-        """Where there is one APN."""
         if len(self.apns) != 1:
             return None
         keys = set(self.access_points)
@@ -106,7 +104,6 @@ class Problem:
     passing: bool = False
 
     def line(self) -> str:
-        """For people."""
         return f"{self.message}; hint: {self.hint}"
 
 
@@ -125,7 +122,6 @@ class Proposal:
         return bool(self.paths) and not any(problem.passing for problem in self.problems)
 
     def as_json(self) -> dict[str, Any]:
-        """For the playbook."""
         problems = [
             {"usb": one.usb, "path": one.path, "kind": one.kind, "message": one.message, "hint": one.hint}
             for one in self.problems
@@ -193,13 +189,9 @@ def proposal(
     for found, listed in plugged:
         if not one.waits(found):
             one.add(found, listed, listed.slot.name if listed.slot is not None else next(free))
-    shared = [name for network in dict.fromkeys(one.networks.values()) for name in _with(one.networks, network)]
-    return Proposal(tuple(one.paths), tuple(one.problems), tuple(shared))
-
-
-def _with(networks: Mapping[str, str], network: str) -> list[str]:
-    names = [name for name, other in networks.items() if other == network]
-    return names if len(names) > 1 else []
+    paths_of = Counter(one.networks.values())
+    shared = tuple(name for name, network in one.networks.items() if paths_of[network] > 1)
+    return Proposal(tuple(one.paths), tuple(one.problems), shared)
 
 
 class _One:
@@ -219,7 +211,6 @@ class _One:
         """By path: the next hop that its modem gives."""
 
     def waits(self, found: FoundModem) -> bool:
-        """It is no modem yet."""
         if found.mode_switch is not None:
             message, hint = (
                 f"USB {found.path}: {found.mode_switch.partition(':')[0]}",
@@ -235,7 +226,6 @@ class _One:
         return False
 
     def add(self, found: FoundModem, listed: Listed, name: str) -> None:
-        """One path."""
         path: dict[str, Any] = {"name": name, "usb": found.path}
         hop = next((self._routes[network] for network in found.networks if network in self._routes), found.web_address)
         if hop is not None:

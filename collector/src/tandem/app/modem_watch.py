@@ -93,7 +93,6 @@ def _registration(record: Record) -> str:
 
 
 def as_text(thing: Poll | Record) -> str:
-    """One line for people."""
     return _registration(thing) if isinstance(thing, Record) else _poll(thing)
 
 

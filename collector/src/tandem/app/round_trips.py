@@ -20,10 +20,10 @@ from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.request import Plan
+from tandem.experiment import reflector
 from tandem.experiment.control import Control, ControlError, Session, describe
-from tandem.experiment.latency import reflector
-from tandem.experiment.latency.reflector import Reflector, reflector_of
 from tandem.experiment.parameters import CommonParameters, ParameterError, read_common
+from tandem.experiment.reflector import Reflector, reflector_of
 from tandem.mptcp import sockets
 from tandem.schema.manifest import ROUND_TRIPS_RUN
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
@@ -113,7 +113,6 @@ class Questions:
         return self._close(sequence, "late" if took_ns > LATE_NS else "answered", rtt_ms)
 
     def overdue(self, now_ns: int) -> list[Outcome]:
-        """Those that are lost by now."""
         lost = [sequence for sequence, question in self._open.items() if now_ns - question.sent_ns > LOST_NS]
         return [self._close(sequence, "lost") for sequence in lost]
 
@@ -545,7 +544,6 @@ class RoundTrips(RunObserver):
             self._closed.append((line, outcome))
 
     def _say(self) -> None:
-        """What was decided since the last time, as records."""
         if self._closed:
             self._emit([_record(line.path, outcome) for line, outcome in self._closed])
             self._closed = []

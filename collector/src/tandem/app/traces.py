@@ -18,10 +18,11 @@ from tandem.app.config_schema import PathConfig, PlanConfig, TracesConfig
 from tandem.app.daemon.accounts import day_of, forecast
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
-from tandem.export import LEAST_LEFT_BYTES, AnyPath, GatewayAddress, Kept, Permit, TraceQueue, TraceUploader
+from tandem.export import LEAST_LEFT_BYTES, AnyPath, GatewayAddress, Permit, TraceQueue, TraceUploader
 from tandem.mobility.detectors import Detectors
 from tandem.schema.record import Record, Value
-from tandem.spool.durable import write_durably
+from tandem.schema.trace import Receipt
+from tandem.spool.durable import read_or_begin, write_durably
 
 _DAY = 1440
 
@@ -93,11 +94,13 @@ def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, st
     """Whether captures and results go up by themselves, and for people: when, over what, at what cost; or how they would."""
     if not rules.enabled:
         return False, "captures and results go up when a person asks for it only: [traces] enabled is false"
-    when = "at any time" if rules.night is None else "from {:02}:{:02} to {:02}:{:02}".format(*_clock_of(rules.night))
+    times = [f"{minute // 60:02}:{minute % 60:02}" for minute in rules.night or ()]
+    when = f"from {times[0]} to {times[1]}" if times else "at any time"
     if rules.still_for_s > 0:
         when += f" when the radio has been still for {_span(rules.still_for_s)}"
     sims = [f"{p.name} {rules.metered_bytes_per_day / 1e6:.0f} MB" for p in paths if p.is_metered]
-    paid = f"over the SIMs, a day at most {', '.join(sims)}, of a told plan ([path.plan]) {rules.plan_share:.0%} of what it will have left"
+    share = f"of a plan that is set ([path.plan]) {rules.plan_share:.0%} of what it will have left"
+    paid = f"over the SIMs, a day at most {', '.join(sims)}, {share}"
     free = [p.name for p in paths if not p.is_metered]
     over_free = f"over {', '.join(free)}, which costs no SIM anything"
     if rules.over == "any":
@@ -106,10 +109,6 @@ def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, st
         return True, f"captures and results go up {when}, {over_free}"
     stay = "captures and results stay on the kit, every path has a SIM"
     return False, f'{stay}; [traces] over = "any" sends them {when}, {paid}'
-
-
-def _clock_of(night: tuple[int, int]) -> tuple[int, int, int, int]:
-    return *divmod(night[0], 60), *divmod(night[1], 60)
 
 
 def _time(rules: TracesConfig, state: UploadState) -> Permit | None:
@@ -187,7 +186,7 @@ class Spent:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._days = _read(file)
+        self._days = read_or_begin(file, parse, dict[str, dict[str, int]])
         self._reserved: dict[str, tuple[str, int]] = {}
 
     def of(self, path: str, day: str) -> int:
@@ -218,17 +217,7 @@ class Spent:
         write_durably(self._file, (json.dumps({"format": FORMAT, "days": days}) + "\n").encode())
 
 
-def _read(file: Path) -> dict[str, dict[str, int]]:
-    try:
-        return parse(file.read_text())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        log.error("%s: %s; the account of uploads begins anew", file, error)
-        return {}
-
-
-def parse(text: str) -> dict[str, dict[str, int]]:
+def parse(text: str | bytes) -> dict[str, dict[str, int]]:
     """Bytes by day and path; ValueError when that is not what it says."""
     content: Any = json.loads(text)
     days = content.get("days") if isinstance(content, dict) and content.get("format") == FORMAT else None
@@ -261,7 +250,6 @@ class Keeping:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Something was received."""
         self._due_s = 0.0
 
     def tick(self) -> None:
@@ -289,15 +277,11 @@ class Keeping:
                     self._captures.give_back(one.bytes)
         return gone
 
-    def _in_the_way(self, one: Kept) -> bool:
+    def _in_the_way(self, one: Receipt) -> bool:
         if self._free() < self._rules.free_bytes:
             return True
-        captures = self._captures
-        return (
-            captures is not None
-            and one.name.startswith("captures/")
-            and captures.used_bytes > _FULL * captures.limit_bytes
-        )
+        captures = self._captures if one.name.startswith("captures/") else None
+        return captures is not None and captures.used_bytes > _FULL * captures.limit_bytes
 
     def _tidy(self) -> None:
         try:
@@ -357,7 +341,6 @@ class TracesPart:
         self._uploader.tick()
 
     def held(self) -> bool:
-        """Whether something is being measured, or about to be."""
         return self._campaigns.held() is not None
 
     def permit(self) -> Permit:
@@ -392,7 +375,6 @@ class TracesPart:
         self._spent.reserve(path, day, count)
 
     def settle(self, path: str, used: int) -> None:
-        """So many went."""
         self._spent.settle(path, used)
         self._account.update()  # the plan's forecast is to know it before more is asked for
 
@@ -401,12 +383,10 @@ class TracesPart:
             self._changed_ns = record.monotonic_ns
 
     def made(self, run: str) -> None:
-        """The manifest of ``run`` is on the disk."""
         self.queue.note(run)
         self._uploader.wake()
 
     def health(self) -> dict[str, Value | None]:
-        """Of the health record."""
         counts = self.queue.counts()
         return {"traces_waiting": counts["waiting"], "traces_waiting_bytes": counts["waiting_bytes"]}
 
@@ -415,7 +395,6 @@ class TracesPart:
         return self._gateway.payload_bytes()
 
     def status(self) -> dict[str, Any]:
-        """For people, and for the health record."""
         counts, permit = self.queue.counts(), self.permit()
         said = permit.reason
         if not counts["waiting"]:

@@ -36,13 +36,13 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
-def open_port(path: str, baud: int = 115200) -> serial.Serial:
+def open_port(path: str) -> serial.Serial:
     """Open a serial port for ourselves alone (raw, 8N1); PortLost says why it cannot be opened.
 
     ``path`` may be a symbolic link; it is resolved at each call, so a port that came back under another number is found.
     """
     try:
-        return serial.Serial(path, baudrate=baud, timeout=0, write_timeout=0, exclusive=True)
+        return serial.Serial(path, baudrate=115200, timeout=0, write_timeout=0, exclusive=True)
     except (OSError, ValueError) as error:
         raise PortLost(f"{path}: {error}") from error
 
@@ -84,7 +84,6 @@ class Channel:
                 raise
 
     def fileno(self) -> int:
-        """The port's descriptor."""
         return self._fd
 
     def ask(self, command: Command | str, deadline_s: float) -> Response:

@@ -75,7 +75,6 @@ class Final:
 
     @property
     def ok(self) -> bool:
-        """True for OK only."""
         return self.kind == "ok"
 
 

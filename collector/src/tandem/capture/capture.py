@@ -38,7 +38,6 @@ class Budget:
 
     @property
     def left_bytes(self) -> int:
-        """What can still be taken."""
         return max(0, self.limit_bytes - self._used)
 
     def take(self, count: int) -> bool:
@@ -274,11 +273,6 @@ class Capture:
             missed_packets=missed,
         )
 
-    @property
-    def written_bytes(self) -> int:
-        """Written so far."""
-        return self._file.bytes if self._file is not None else 0
-
     def _command(self) -> list[str]:
         program = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
         if program is None:
@@ -296,7 +290,6 @@ class Capture:
         return any(_LISTENING in message for message in self._messages)
 
     def _listen(self, words: IO[bytes]) -> None:
-        """tcpdump's messages, as they come."""
         with words:
             for line in words:
                 with self._heard:
@@ -317,7 +310,6 @@ class Capture:
                 )  # many packets at once cost less than each alone; the pipe holds more than that
 
     def _end(self, flush_s: float) -> None:
-        """End tcpdump and both threads."""
         process = self._process
         if process is None:
             return
@@ -340,7 +332,6 @@ class Capture:
 
 
 def _may_set_groups() -> bool:
-    """Whether this thread has CAP_SETGID."""
     for line in Path("/proc/thread-self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) & _CAP_SETGID)

@@ -310,7 +310,6 @@ def _idle(args: argparse.Namespace) -> int:
 
 
 def _size(count: float) -> str:
-    """Bytes, in the unit that fits."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
@@ -319,7 +318,6 @@ def _size(count: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time, in the unit that fits."""
     for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{seconds / divisor:.3g} {unit}"
@@ -327,7 +325,6 @@ def span(seconds: float) -> str:
 
 
 def _check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str]) -> list[str]:
-    """What a campaign would do."""
     lines = [f"{campaign.name}{_form(campaign.form)}: {campaign.title}"]
     if campaign.reference:
         lines.append(f"after {campaign.reference}")
@@ -378,7 +375,6 @@ _MEANS = {
 
 
 def _plan_lines(found: Estimate, fit: PlanFit) -> list[str]:
-    """What of a plan it takes."""
     lines = [f"of a plan of {_size(fit.plan_bytes)} a month, {_size(fit.day_bytes)} a day (day_bytes):"]
     for role, one in fit.by_role.items():
         month = f"{_size(one.month_bytes)} a month ({one.plan_share:.0%})"
@@ -398,7 +394,6 @@ def _bytes(by_role: Mapping[str, float]) -> str:
 
 
 def _begins(step: Step, timezone: str | None) -> str:
-    """When a step's runs begin; ``timezone``: the campaign's."""
     trigger = step.trigger
     within = f"within {trigger.within_s:g} s of"
     match trigger.on:
@@ -423,12 +418,10 @@ def _begins(step: Step, timezone: str | None) -> str:
 
 
 def _clock(minute: int | None) -> str:
-    """A minute of the day."""
     return "--:--" if minute is None else f"{minute // 60:02}:{minute % 60:02}"
 
 
 def status_lines(status: dict[str, Any] | None) -> list[str]:
-    """How far a campaign is."""
     if status is None:
         return ["no campaign"]
     form = _form(status.get("form", PAPER))

@@ -179,11 +179,11 @@ def expected(error: Exception) -> CommandError | None:
     """What a person can do something about, as it is reported; None: a fault of this program."""
     if isinstance(error, CommandError):
         return error
-    from tandem.app import MissingRequirementError
     from tandem.app.config import ConfigError  # loaded late: to report an error only
     from tandem.app.daemon.status_socket import NoCollectorError
     from tandem.app.runs.registry import RegistryError
     from tandem.app.runs.request import RequestError
+    from tandem.experiment.base import MissingRequirementError
     from tandem.export import SetupError
     from tandem.schema.campaign import CampaignError
 

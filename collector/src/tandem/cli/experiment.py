@@ -211,7 +211,6 @@ def _follow(
 
 
 def _announced(run: dict[str, Any]) -> list[str]:
-    """What is under way: the runs, and their phases."""
     from tandem.cli.view.text import kind_words, phase_words
 
     what = ", ".join(f"{kind_words({**run, **r})} over {r['path']}" for r in run["runs"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import asdict
 
 from tandem.cli.command import Actions, CommandError, ExitCode, command, configuration, group, number, output
 from tandem.schema.status_led import BY_NAME, STATES, LedState
@@ -26,15 +27,7 @@ def _line(state: LedState) -> str:
 
 
 def _object(state: LedState) -> dict[str, object]:
-    return {
-        "name": state.name,
-        "title": state.title,
-        "colour": state.colour,
-        "pattern": [list(pair) for pair in state.pattern],
-        "period_ms": state.period_ms,
-        "means": state.means,
-        "do": state.do,
-    }
+    return {**asdict(state), "title": state.title, "period_ms": state.period_ms}
 
 
 def _list(args: argparse.Namespace) -> None:

@@ -99,7 +99,6 @@ def text(report: Report) -> str:
 
 
 def _title(line: Line) -> str:
-    """As ``modem a``."""
     from tandem.app.preflight.lines import TITLES
 
     name = TITLES[line.name]
@@ -116,7 +115,6 @@ def _below(line: Line) -> str | None:
 
 
 def _verdict(report: Report) -> str:
-    """The last line."""
     if report.ok:
         accepted = [line.label for line in report.lines if line.state == "accepted"]
         return f"{report.probe} is ready" + (f"; accepted: {', '.join(accepted)}" if accepted else "")
@@ -125,7 +123,6 @@ def _verdict(report: Report) -> str:
 
 
 def _versions(report: Report) -> str:
-    """What runs here."""
     return ", ".join(f"{name} {report.software[name]}" for name in ("tandem", "kernel") if report.software.get(name))
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
-    """The options that say which collector."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help=f"of the collector; {HERE}")
     where.add_argument("--socket", type=Path, metavar="PATH", help="its status socket, instead of --config")
@@ -77,7 +77,7 @@ def _show(statuses: Iterator[dict[str, Any]], *, plain: bool, ascii_only: bool) 
 
     there = terminal(sys.stdout, own_environment())
     if ascii_only:
-        there = there.in_ascii()
+        there = replace(there, charset="ascii")
     if there.screen and not plain:
         watch(statuses, there)
         say("the collector ended")

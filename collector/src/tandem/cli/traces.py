@@ -97,6 +97,6 @@ def _looked_up(args: argparse.Namespace, action: str) -> dict[str, Any]:
     try:
         return _answer(args, {"action": action})
     except (NoCollectorError, NoAnswerError):
-        queue = TraceQueue(socket_of(args).parent, remember=False)
+        queue = TraceQueue(socket_of(args).parent)
         queue.scan()
         return {"traces": {**queue.counts(), "said": "no collector runs", "now": None}, "files": queue.rows()}

@@ -9,6 +9,6 @@ from tandem.experiment.base import main
 
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:] or [""]
-    if not name.isidentifier() or not (Path(__file__).parent / name / "experiment.py").is_file():
+    if not name.isidentifier() or not (Path(__file__).parent / name / "__init__.py").is_file():
         sys.exit(f"usage: python -m tandem.experiment NAME [--describe]; NAME is one of {', '.join(names())}")
-    sys.exit(main(importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT, arguments))
+    sys.exit(main(importlib.import_module(f"tandem.experiment.{name}").EXPERIMENT, arguments))

@@ -26,7 +26,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -109,7 +110,6 @@ class Span:
 
     @property
     def duration_s(self) -> float:
-        """Until now."""
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
     def failure(self) -> Failure | None:
@@ -119,7 +119,6 @@ class Span:
         return LATE if time.monotonic_ns() >= self.deadline_ns else None
 
     def over(self) -> bool:
-        """Whether it is to end."""
         return self.failure() is not None
 
 
@@ -132,7 +131,6 @@ class Output:
         self._lock = threading.Lock()
 
     def line(self, kind: str, /, **content: Any) -> None:  # noqa: ANN401  any JSON value
-        """Write one line of type ``kind``."""
         text = json.dumps({"type": kind, **content}, separators=(",", ":"), allow_nan=False) + "\n"
         with self._lock:
             try:
@@ -193,28 +191,14 @@ def record(
     output.line("record", measurement=measurement, tags=tags, fields=dict(fields), monotonic_ns=now)
 
 
-def at_once(items: Iterable[T], action: Callable[[T], None]) -> None:
-    """``action`` of each item, a thread each; what one of them raises is raised here, when all have ended."""
-    errors = list[BaseException]()
-
-    def guarded(item: T) -> None:
-        try:
-            action(item)
-        except BaseException as error:  # noqa: BLE001  raised again below, in the thread that waits
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(item,)) for item in items]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+def at_once(items: Collection[T], action: Callable[[T], None]) -> None:
+    """``action`` of each item, a thread each; what the first of them raises is raised here, when all have ended."""
+    with ThreadPoolExecutor(max(1, len(items))) as threads:
+        list(threads.map(action, items))
 
 
 @contextmanager
 def _beating(output: Output) -> Iterator[None]:
-    """Say every now and then that the process lives."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -231,7 +215,6 @@ def _beating(output: Output) -> Iterator[None]:
 
 
 def description(experiment: Experiment) -> dict[str, Any]:
-    """What ``--describe`` prints."""
     return {
         "name": experiment.name,
         "version": experiment.version,

@@ -170,8 +170,6 @@ def _tls(request: CommonParameters, origin: Origin) -> ssl.SSLContext | None:
 
 
 class Control:
-    """The control channel of one run."""
-
     def __init__(self, request: CommonParameters) -> None:
         self._request = request
         self._captured: set[str] = set()

@@ -24,8 +24,9 @@ from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOpti
 from tandem.experiment.results import carried
 from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.statistics import PathName, Reader, Series, StatisticsError, SubflowSample, shares
-from tandem.mptcp_abi import described
+from tandem.mptcp.statistics import PathName, Series, shares
+from tandem.mptcp_abi import SubflowSample, described
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.schema.manifest import Failure
 from tandem.stream import TlsStream
 from tandem.stream.tls import strict
@@ -83,7 +84,6 @@ class PathNames:
         self._by_address = {p.address: name for p, name in self._names if p.address is not None}
 
     def of(self, subflow: SubflowSample) -> PathName:
-        """The path, or nothing known."""
         host = subflow.local.host if subflow.local is not None else None
         if host is None:
             return PathName(None, None)
@@ -262,7 +262,6 @@ class MeasuredConnection:
 
     @property
     def expected_subflows(self) -> int:
-        """How many there may be at once."""
         return len(self.paths) if self.kind == "mptcp" else 1
 
     def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any] = EMPTY) -> None:

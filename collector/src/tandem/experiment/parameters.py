@@ -120,13 +120,15 @@ class ProbePath:
 
     @property
     def source(self) -> sockets.Source:
-        """Where a connection over this path starts."""
         return sockets.Source(self.interface)
+
+
+PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scheme, host and port of a URL."""
+    """Of a URL; the host in lower case."""
 
     scheme: str
     host: str
@@ -134,8 +136,9 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """Host and port as in Host and in URLs."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        """As in the header Host and in URLs: with the port where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,6 @@ class CommonParameters:
 
     @property
     def primary(self) -> ProbePath:
-        """The first path."""
         return self.paths[0]
 
 
@@ -194,7 +196,7 @@ def origin(url: str, schemes: tuple[str, ...]) -> Origin:
         raise ParameterError(f"{url!r} is no URL: {error}") from error
     if parts.scheme not in schemes or not parts.hostname or parts.path not in ("", "/"):
         raise ParameterError(f"{url!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}")
-    return Origin(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+    return Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
 
 
 def text(holder: dict[str, Any], key: str) -> str | None:
@@ -272,19 +274,11 @@ class SocketOptions:
         return {"options": given} if given else {}
 
     def to_dict(self) -> dict[str, Any]:
-        """For the run's ``environment``."""
         return {
             "receive_buffer_asked_bytes": self.receive_buffer_bytes,
             "send_buffer_asked_bytes": self.send_buffer_bytes,
             "congestion_control_asked": self.congestion_control,
         }
-
-
-def read_socket_options(checked: Mapping[str, Any]) -> SocketOptions:
-    """From parameters that are checked one by one."""
-    return SocketOptions(
-        checked["receive_buffer_bytes"], checked["send_buffer_bytes"], checked["congestion_control"] or None
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +297,6 @@ class ConnectionParameters(CommonParameters):
 
     @property
     def options(self) -> SocketOptions:
-        """Of the measured connections' sockets."""
         return SocketOptions(self.receive_buffer_bytes, self.send_buffer_bytes, self.congestion_control or None)
 
     @property

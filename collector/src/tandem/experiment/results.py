@@ -72,7 +72,6 @@ def carried(totals: Iterable[SubflowTotal]) -> dict[str | None, int]:
 
 
 def path_rows(totals: Iterable[SubflowTotal]) -> list[dict[str, Any]]:
-    """Each path with its bytes and its share of all."""
     by_path = carried(totals)
     whole = sum(by_path.values())
     return [{"path": p, "bytes": count, "share": count / whole if whole else 0.0} for p, count in by_path.items()]

@@ -9,7 +9,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
@@ -21,6 +20,7 @@ from tandem.experiment.base import (
     Span,
     Stop,
     StoppedError,
+    at_once,
     phase,
     record,
 )
@@ -31,8 +31,8 @@ from tandem.experiment.parameters import (
     SOCKET_OPTIONS,
     Parameter,
     ParameterError,
+    SocketOptions,
     read_common,
-    read_socket_options,
 )
 from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path, environment
 from tandem.mptcp import sockets
@@ -51,7 +51,6 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As phases and results say it."""
         return self.kind if self.path is None else f"{self.kind} {self.path}"
 
 
@@ -66,7 +65,6 @@ class Round:
     bytes: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """For the result."""
         size = {} if self.bytes is None else {"bytes": self.bytes}
         return {**size, "gap_s": self.gap_s, "order": [step.name for step in self.order]}
 
@@ -172,7 +170,7 @@ def read_rounds(
         stall_s=p["stall_s"],
         sample_hz=sample_hz,
         read_pause_s=0.004 if sample_hz is not None else 0.0,  # only a long, sampled transfer is read unhurriedly
-        options=read_socket_options(p),
+        options=SocketOptions(p["receive_buffer_bytes"], p["send_buffer_bytes"], p["congestion_control"] or None),
     )
     # a control exchange before and after, over each path at worst; and the connect
     around_s = 2 * common.control_timeout_s * len(names) + p["connect_timeout_s"]
@@ -192,14 +190,11 @@ class Measured:
 
     @property
     def failure(self) -> Failure | None:
-        """The first of its connections' failures."""
         return next((connection.failure for connection in self.connections if connection.failure is not None), None)
 
 
 @dataclass(slots=True)
 class Done:
-    """A round, as far as it was measured."""
-
     round: Round
     begun_monotonic_ns: int
     measured: list[Measured] = field(default_factory=list)
@@ -277,11 +272,7 @@ class Rounds:
                 labels = {"phase": measured.number, "kind": kind, "path": connection.path.name}
                 connection.transfer(deadline_ns, self._stop, self._output, labels)
 
-            with ThreadPoolExecutor(len(connections)) as others:
-                moving = [others.submit(transfer, connection) for connection in connections[1:]]
-                transfer(connections[0])
-                for future in moving:
-                    future.result()
+            at_once(connections, transfer)
         finally:
             for connection in connections:
                 connection.close(self._stop)

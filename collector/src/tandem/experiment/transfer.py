@@ -157,7 +157,6 @@ class _Closed(_Over):
     """The server ended the connection with nothing but a part of an answer."""
 
 
-@dataclass(slots=True)
 class Upload:
     """One body being sent. Times are CLOCK_MONOTONIC ns. ``sent``: payload written, ``acked``: of it acknowledged, when last looked;
     both may be read by another thread.
@@ -167,15 +166,15 @@ class Upload:
     ``received``, ``receiver_s``: the server's figures.
     """
 
-    sent: int = 0
-    acked: int = 0
-    begun_ns: int | None = None
-    acked_ns: int | None = None
-    resolution_s: float | None = None
-    over_ns: int | None = None
-    acked_in_time: int | None = None
-    received: int | None = None
-    receiver_s: float | None = None
+    def __init__(self) -> None:
+        self.sent = self.acked = 0
+        self.begun_ns: int | None = None
+        self.acked_ns: int | None = None
+        self.resolution_s: float | None = None
+        self.over_ns: int | None = None
+        self.acked_in_time: int | None = None
+        self.received: int | None = None
+        self.receiver_s: float | None = None
 
     def run(
         self,
@@ -189,8 +188,16 @@ class Upload:
     ) -> Failure | None:
         """Send ``head`` and a body of ``wanted_bytes``, or for ``wanted_s``, and read the answer; None when the server got all of it,
         else why not. What was acknowledged is kept."""
+        self._socket, self._head, self._stop = connection, head, stop
+        self._stall_ns, self._deadline_ns = int(stall_s * 1e9), deadline_ns
+        self._written = 0  # head and payload
+        self._heard_ns = time.monotonic_ns()
+        self._answer = b""
+        block = os.urandom(_BLOCK_BYTES)  # random: nothing on the way can compress it
+        self._payload = memoryview(block + block)  # twice, so that a whole block follows every offset
+        self._poll = select.poll()
         try:
-            _Sending(self, connection, head, stall_s, deadline_ns, stop).run(wanted_bytes, wanted_s)
+            self._send(wanted_bytes, wanted_s)
         except _Over as over:
             return over.failure
         except http_head.HeadError as error:
@@ -199,49 +206,32 @@ class Upload:
             return Failure(reason=describe(error), retry=True)
         return None
 
-
-class _Sending:
-    """The connection of one upload."""
-
-    def __init__(
-        self, upload: Upload, connection: Stream, head: bytes, stall_s: float, deadline_ns: int, stop: Stop
-    ) -> None:
-        self._upload, self._socket, self._head, self._stop = upload, connection, head, stop
-        self._stall_ns, self._deadline_ns = int(stall_s * 1e9), deadline_ns
-        self._written = 0  # head and payload
-        self._heard_ns = time.monotonic_ns()
-        self._answer = b""
-        block = os.urandom(_BLOCK_BYTES)  # random: nothing on the way can compress it
-        self._payload = memoryview(block + block)  # twice, so that a whole block follows every offset
-        self._poll = select.poll()
-
-    def run(self, wanted_bytes: int | None, wanted_s: float | None) -> None:
+    def _send(self, wanted_bytes: int | None, wanted_s: float | None) -> None:
         """Send it all and read the answer; _Over when that ends early."""
-        up, connection = self._upload, self._socket
-        connection.setblocking(False)
-        self._poll.register(connection, select.POLLIN | select.POLLOUT)
-        up.begun_ns = self._heard_ns = time.monotonic_ns()
-        over_ns = None if wanted_s is None else up.begun_ns + int(wanted_s * 1e9)
-        while wanted_bytes is None or up.sent < wanted_bytes:
+        self._socket.setblocking(False)
+        self._poll.register(self._socket, select.POLLIN | select.POLLOUT)
+        self.begun_ns = self._heard_ns = time.monotonic_ns()
+        over_ns = None if wanted_s is None else self.begun_ns + int(wanted_s * 1e9)
+        while wanted_bytes is None or self.sent < wanted_bytes:
             now = time.monotonic_ns()
             if over_ns is not None and now >= over_ns:
                 break
             self._look(now)
-            if up.received is not None:
+            if self.received is not None:
                 raise _Over(Failure(reason="answered before the body was whole", retry=False))
             wake_s = _UPLOAD_WAKE_S if over_ns is None else min(_UPLOAD_WAKE_S, (over_ns - now) / 1e9)
             if self._ready(wake_s, select.POLLIN | select.POLLOUT) & select.POLLOUT:
-                self._write(None if wanted_bytes is None else wanted_bytes - up.sent)
+                self._write(None if wanted_bytes is None else wanted_bytes - self.sent)
         if wanted_bytes is not None:
             self._await_last(wanted_bytes)
         elif over_ns is not None:
             self._look(time.monotonic_ns())
-            up.over_ns, up.acked_in_time = over_ns, up.acked
-            connection.shutdown(socket.SHUT_WR)
+            self.over_ns, self.acked_in_time = over_ns, self.acked
+            self._socket.shutdown(socket.SHUT_WR)
         self._read_answer()
-        expected = wanted_bytes if wanted_bytes is not None else up.sent
-        if up.received != expected:
-            raise _Over(Failure(reason=f"the server counted {up.received} of {expected} bytes", retry=True))
+        expected = wanted_bytes if wanted_bytes is not None else self.sent
+        if self.received != expected:
+            raise _Over(Failure(reason=f"the server counted {self.received} of {expected} bytes", retry=True))
 
     def _write(self, left: int | None) -> None:
         start, size = self._written, len(self._head)
@@ -258,15 +248,15 @@ class _Sending:
             with contextlib.suppress(_Closed):
                 self._ready(0, select.POLLIN)
             raise
-        self._upload.sent = max(0, self._written - size)
+        self.sent = max(0, self._written - size)
 
     def _look(self, now: int) -> int:
         """What is not acknowledged; _Over when that takes too long, or the time is up, or when the run is to stop."""
         left = unacknowledged(self._socket)
         of_all = self._socket.payload_acked(left) if isinstance(self._socket, TlsStream) else self._written - left
-        acked = min(max(0, of_all - len(self._head)), self._upload.sent)
-        if acked > self._upload.acked:
-            self._upload.acked, self._heard_ns = acked, now
+        acked = min(max(0, of_all - len(self._head)), self.sent)
+        if acked > self.acked:
+            self.acked, self._heard_ns = acked, now
         if self._stop.requested:
             raise _Over(STOPPED)
         if now > self._deadline_ns:
@@ -299,14 +289,14 @@ class _Sending:
                 break
             before = now
             self._ready(0, select.POLLIN)
-            lasted_s = (now - (self._upload.begun_ns or now)) / 1e9
+            lasted_s = (now - (self.begun_ns or now)) / 1e9
             time.sleep(min(_COARSEST_LOOK_S, max(_FINEST_LOOK_S, lasted_s / _LOOKS)))
         # A socket that was reset has nothing queued either: only the server's answer makes it an acknowledgement.
-        self._upload.acked, self._upload.acked_ns = wanted_bytes, now
-        self._upload.resolution_s = (now - before) / 1e9
+        self.acked, self.acked_ns = wanted_bytes, now
+        self.resolution_s = (now - before) / 1e9
 
     def _read_answer(self) -> None:
-        while self._upload.received is None:
+        while self.received is None:
             if not self._ready(_UPLOAD_WAKE_S, select.POLLIN) & select.POLLIN:
                 self._look(time.monotonic_ns())
             elif self._stop.requested or time.monotonic_ns() > self._deadline_ns:
@@ -337,8 +327,8 @@ class _Sending:
         received = answer.get("bytes")
         if type(received) is not int or received < 0:
             raise _Over(Failure(reason=f"an answer without the bytes received: {body[:40]!r}", retry=False))
-        self._upload.received = received
-        self._upload.receiver_s = seconds(answer.get("duration_s"))
+        self.received = received
+        self.receiver_s = seconds(answer.get("duration_s"))
 
 
 def seconds(value: object) -> float | None:

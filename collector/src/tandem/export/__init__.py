@@ -2,7 +2,7 @@
 
 from tandem.export.exporter import Exporter, PendingManifests
 from tandem.export.gateway import AnyPath, GatewayAddress, SetupError
-from tandem.export.trace_queue import Kept, TraceQueue
+from tandem.export.trace_queue import TraceQueue
 from tandem.export.traces import LEAST_LEFT_BYTES, Permit, TraceUploader
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "AnyPath",
     "Exporter",
     "GatewayAddress",
-    "Kept",
     "PendingManifests",
     "Permit",
     "SetupError",

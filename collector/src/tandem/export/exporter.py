@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tandem.export.clock import Clock, NotYet, Stamp, utc_words
 from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, AnyPath, Ask, GatewayAddress, Later, not_now
-from tandem.export.times import Comparison, NotYet, Stamp, Times
 from tandem.schema.line_protocol import encode
 from tandem.schema.manifest import PLAIN_NAME
 from tandem.schema.record import RecordError
@@ -41,7 +42,6 @@ class PendingManifests:
         self._waiting.add(run)
 
     def waiting(self) -> list[str]:
-        """Ids not yet acknowledged."""
         return sorted(self._waiting)
 
     def read(self, run: str) -> bytes | None:
@@ -63,7 +63,7 @@ class PendingManifests:
 
 
 def timed(content: bytes, stamp: Callable[[str, int], Stamp]) -> bytes:
-    """The manifest with the times that its records get: UTC of its beginning and end by the map of its boot (``times.Times.stamp``).
+    """The manifest with the times that its records get: UTC of its beginning and end by the map of its boot (``clock.Clock.stamp``).
     NotYet while there is none; as it is when nobody will ever know, or it has none to be computed from."""
     try:
         manifest = json.loads(content)
@@ -92,8 +92,18 @@ HELD_LINES = 200
 NO_TIME = "the clock is not synchronised: records wait for their time; hint: see tandem status"
 HEADERS = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzip"}
 
+DOUBT_S = 60.0
+"""Our clock and the server's may differ by so much, beside our own error: of what both say a second at the most is rounding, so
+more is a fault of one of them. Well inside the window that the gateway takes (600 s ahead)."""
+
+ROUNDING_S = 1.0
+"""HTTP tells whole seconds (RFC 9110, 5.6.7), and some servers note the time once a second."""
+
+FRESH_S = 600.0
+"""So long a comparison holds, as long as our map is the same."""
+
 StampOf = Callable[[str, int], Stamp]
-"""From boot and CLOCK_MONOTONIC ns to a time: ``times.Times.stamp``."""
+"""From boot and CLOCK_MONOTONIC ns to a time: ``clock.Clock.stamp``."""
 
 TELL_ERROR_MS = 100.0
 """A time that may be further off than this is reported with its error in the record itself; the others' is in the ``clock`` records."""
@@ -107,20 +117,10 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """``lines`` to send; ``refused``: number and reason of records that can be no line; ``untimed``: records without time."""
-
-    lines: tuple[Line, ...]
-    refused: tuple[tuple[int, str], ...]
-    untimed: int
-
-
-def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
-    """``items`` as lines with the common tags. A record gets its time here, by the map of its boot."""
+def encode_items(items: Sequence[Item], probe: str, stamp: StampOf, reject: Callable[[int, str], None]) -> list[Line]:
+    """``items`` as lines with the common tags. A record gets its time here, by the map of its boot; NotYet when one has none. ``reject``
+    is called with number and reason for each that can be no line."""
     lines: list[Line] = []
-    refused: list[tuple[int, str]] = []
-    untimed = 0
     for item in items:
         record = item.record
         try:
@@ -128,12 +128,10 @@ def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
             error_ms = when.error_ms if when.error_ms is not None and when.error_ms > TELL_ERROR_MS else None
             tags = {"probe": probe, "boot": item.boot}
             lines.append(Line(item.seq, encode(record, tags, item.seq, when.utc_ns, error_ms)))
-        except NotYet:
-            untimed += 1
         except (RecordError, KeyError, ValueError, TypeError) as error:
             # A spool from another version of the schema: one record must not hold up the others.
-            refused.append((item.seq, f"{record.measurement} cannot be a line: {error}"))
-    return Encoded(tuple(lines), tuple(refused), untimed)
+            reject(item.seq, f"{record.measurement} cannot be a line: {error}")
+    return lines
 
 
 def body(lines: Sequence[Line]) -> bytes:
@@ -182,6 +180,38 @@ def _refused(content: Any, sent: int) -> dict[int, str]:  # noqa: ANN401  JSON f
     return refused
 
 
+class Comparison:
+    """Our clock against the ``Date`` of the server's answers. Used by one thread. ``now_s``: of any steady clock."""
+
+    def __init__(self) -> None:
+        self._at_s: float | None = None
+        self._key: object = None
+        self.doubt: str | None = None
+        """Why one of the two clocks must be wrong; None while they agree."""
+
+    def fresh(self, now_s: float, key: object) -> bool:
+        """Whether the last comparison still says something."""
+        return self._at_s is not None and self._key == key and now_s - self._at_s < FRESH_S
+
+    def saw(
+        self, date_utc_s: float | None, sent_utc_ns: int | None, answered_utc_ns: int | None, now_s: float, key: object
+    ) -> None:
+        """An answer came: its ``Date`` (None: it has none, and says nothing), and our clock when it was asked for and when it was there."""
+        if sent_utc_ns is None or answered_utc_ns is None:
+            return
+        self._at_s, self._key, self.doubt = now_s, key, None
+        if date_utc_s is None:
+            return
+        behind_s = sent_utc_ns / 1e9 - ROUNDING_S - date_utc_s
+        ahead_s = date_utc_s - answered_utc_ns / 1e9
+        if max(behind_s, ahead_s) > DOUBT_S:
+            ours, theirs = utc_words(answered_utc_ns), utc_words(round(date_utc_s * 1e9))
+            self.doubt = (
+                f"this probe's clock says {ours}, the server's {theirs}: one of them is wrong; records wait until they agree; "
+                "hint: see tandem status, chronyc tracking, and the server's clock"
+            )
+
+
 class Batches:
     """Used by one thread. ``now_s``: any steady clock."""
 
@@ -190,7 +220,7 @@ class Batches:
         spool: Spool,
         manifests: PendingManifests,
         probe: str,
-        times: Times,
+        times: Clock,
         ask: Ask,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -221,13 +251,12 @@ class Batches:
             return 0
         try:
             self._compare()
-            encoded = encode_items(batch.items, self._probe, self._times.stamp)
-            if encoded.untimed:
-                raise Later(NO_TIME, 1.0)  # it became known after they were taken
+            lines = encode_items(batch.items, self._probe, self._times.stamp, partial(self._spool.reject, batch))
             self._times.keep()  # before they go out: sent again after a power cut, they must have the same times
-            for seq, reason in encoded.refused:
-                self._spool.reject(batch, seq, reason)
-            send(encoded.lines, self._ask, lambda seq, reason: self._rejected(batch, seq, reason))
+            send(lines, self._ask, partial(self._rejected, batch))
+        except NotYet as untimed:  # held records became known after these were taken
+            self._spool.release(batch)
+            raise Later(NO_TIME, 1.0) from untimed
         except BaseException:
             self._spool.release(batch)
             raise
@@ -289,14 +318,6 @@ PERIOD_S = 1.0
 _TELL_AGAIN_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExportState:
-    """``path``: over which the last answer came; ``trouble``: why nothing is sent now, None while all is well."""
-
-    path: str | None
-    trouble: str | None
-
-
 class Exporter:
     """Sends while there is something, about once a second, and without a pause while there is a backlog.
 
@@ -311,7 +332,7 @@ class Exporter:
         address: GatewayAddress,
         interfaces: Mapping[str, str | None],
         probe: str,
-        times: Times,
+        times: Clock,
         *,
         period_s: float = PERIOD_S,
         chance: random.Random | None = None,
@@ -330,13 +351,17 @@ class Exporter:
         self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
 
     @property
-    def state(self) -> ExportState:
-        """For the status."""
-        return ExportState(self._gateway.answered, self._trouble or (NO_TIME if self._batches.holding else None))
+    def path(self) -> str | None:
+        """Over which the last answer came."""
+        return self._gateway.answered
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is sent now, None while all is well."""
+        return self._trouble or (NO_TIME if self._batches.holding else None)
 
     @property
     def manifests_waiting(self) -> int:
-        """Manifests that the gateway does not have yet."""
         return len(self._manifests.waiting())
 
     def start(self) -> None:

@@ -103,7 +103,6 @@ class TcpCounts:
     sent_bytes: int = 0
 
     def __add__(self, other: TcpCounts) -> TcpCounts:
-        """Of both together."""
         return TcpCounts(
             self.payload_bytes + other.payload_bytes,
             self.carried_bytes + other.carried_bytes,
@@ -136,8 +135,9 @@ class GatewayAddress:
     token_file: Path | None = None
 
     @classmethod
-    def of(cls, url: str, ca_file: Path | None, token_file: Path) -> GatewayAddress:
-        """From the configuration; SetupError names what is wrong. ``ca_file`` None: the system's authorities."""
+    def of(cls, url: str, ca_file: Path | None, token_file: Path, token: str | None = None) -> GatewayAddress:
+        """From the configuration; SetupError names what is wrong. ``ca_file`` None: the system's authorities; ``token``: instead of the
+        file's."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
             raise SetupError(f"gateway {url!r}: not of the form https://HOST:PORT; hint: correct the URL")
@@ -145,7 +145,7 @@ class GatewayAddress:
             tls = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
         except (OSError, ssl.SSLError) as error:
             raise SetupError(f"ca_file {ca_file}: {error}; hint: copy the server's ca.pem there") from error
-        return cls(parts.hostname, parts.port or 443, tls, _token(token_file), token_file)
+        return cls(parts.hostname, parts.port or 443, tls, token or _token(token_file), token_file)
 
     def token_now(self) -> str:
         """As the file has it now; what was read at the start while the file holds none."""

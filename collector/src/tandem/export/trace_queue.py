@@ -95,7 +95,6 @@ class Receipts:
         return receipt if receipt.name == name else None
 
     def names(self) -> set[str]:
-        """Of all files that have one."""
         found = set()
         for place, _, files in os.walk(self._folder):
             for file in files:
@@ -111,43 +110,31 @@ class Receipts:
 
 
 FOLDER = "traces"
-"""In the probe's folder: offers made, runs that are settled; all of it can be made again."""
+"""In the probe's folder: offers made, which can be made again."""
 
 State = Literal["waiting", "damaged", "refused", "missing", "received"]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A file that the server has and that is still here."""
-
-    name: str
-    bytes: int
-    received_utc_ns: int
-
-
 class TraceQueue:
-    """``folder``: the probe's; ``remember`` False: nothing is written. For any number of threads."""
+    """``folder``: the probe's. For any number of threads."""
 
-    def __init__(self, folder: Path, *, remember: bool = True) -> None:
-        self.folder, self._remember = folder, remember
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.receipts = Receipts(folder)
         self._lock = threading.Lock()
         self._waiting: dict[str, Wanted] = {}
         self._aside: dict[str, tuple[Wanted, State, str]] = {}
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, Receipt] = {}
+        """Of files that the server has and that are still here."""
         self._first: list[str] = []
-        self._settled_file = folder / FOLDER / "settled"
-        self._runs: dict[str, set[str]] = {}
         self.scanned = False
 
     # --- from the disk ---------------------------------------------------------------------------------------------------
 
     def scan(self) -> None:
-        """Read what lies on the disk. Runs all of whose files are received are remembered, so that their manifests are read once only."""
-        settled = self._read_settled()
+        """Read what lies on the disk; writes nothing."""
         for file in sorted((self.folder / "runs").glob("*.json")):
-            if file.stem not in settled:
-                self.note(file.stem)
+            self.note(file.stem)
         received = self.receipts.names()
         for name in received:
             self._note_kept(name)
@@ -173,10 +160,8 @@ class TraceQueue:
             return
         missing = [one for one in wanted_of(manifest) if not self._received(one)]
         with self._lock:
-            self._runs[run] = {one.name for one in missing}
             for one in missing:
                 self._add(one)
-        self._settle()
 
     def _add(self, one: Wanted) -> None:
         if one.name in self._aside:
@@ -192,27 +177,6 @@ class TraceQueue:
         receipt = self.receipts.of(one.name)
         return receipt is not None and (receipt.bytes, receipt.sha256) == (one.bytes, one.sha256)
 
-    def _read_settled(self) -> set[str]:
-        try:
-            return set(self._settled_file.read_text().split("\n")[:-1])
-        except (OSError, UnicodeDecodeError):
-            return set()
-
-    def _settle(self) -> None:
-        """Note the runs that wait for nothing more. Only saves work: a line that is lost is written again after the next start."""
-        with self._lock:
-            done = [run for run, names in self._runs.items() if not names]
-            for run in done:
-                del self._runs[run]
-        if not done or not self._remember:
-            return
-        try:
-            self._settled_file.parent.mkdir(parents=True, exist_ok=True)
-            with self._settled_file.open("a") as lines:
-                lines.write("".join(f"{run}\n" for run in done))
-        except OSError as error:
-            log.warning("%s: %s; those manifests are read again at the next start", self._settled_file, error.strerror)
-
     # --- the order -------------------------------------------------------------------------------------------------------
 
     def next(self) -> Wanted | None:
@@ -222,7 +186,6 @@ class TraceQueue:
             return first or min(self._waiting.values(), key=lambda one: one.turn, default=None)
 
     def waiting(self) -> set[str]:
-        """Names of all that are to go up."""
         with self._lock:
             return set(self._waiting)
 
@@ -255,10 +218,7 @@ class TraceQueue:
             if receipt.name != wanted.name:
                 self._aside[wanted.name] = (wanted, "damaged", f"the server has it as {receipt.name}")
                 return
-            for names in self._runs.values():
-                names.discard(wanted.name)
         self._note_kept(wanted.name)
-        self._settle()
 
     def _note_kept(self, name: str) -> None:
         if name.startswith(DAMAGED):
@@ -266,14 +226,14 @@ class TraceQueue:
         receipt = self.receipts.of(name)
         if receipt is not None and _size(self.folder / name) == receipt.bytes:
             with self._lock:
-                self._kept[name] = Kept(name, receipt.bytes, receipt.received_utc_ns)
+                self._kept[name] = receipt
 
-    def kept(self) -> list[Kept]:
-        """What the server has and is still here, that which was received first before all others."""
+    def kept(self) -> list[Receipt]:
+        """Of what the server has and is still here, that which was received first before all others."""
         with self._lock:
             return sorted(self._kept.values(), key=lambda one: (one.received_utc_ns, one.name))
 
-    def delete(self, kept: Kept) -> bool:
+    def delete(self, kept: Receipt) -> bool:
         """Delete the probe's copy, if its receipt is on this disk and says so; whether it is gone."""
         receipt = self.receipts.of(kept.name)
         file = self.folder / kept.name

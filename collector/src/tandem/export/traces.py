@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -121,96 +122,6 @@ def _receipt(content: object, offer: Offer, probe: str) -> Receipt:
     return receipt
 
 
-class TraceRequests:
-    """``probe``: its name; ``ended``: whether all ends now. Every request raises Later, Interrupted, and what
-    ``read_state`` raises. For one thread."""
-
-    def __init__(
-        self, gateway: AnyPath, policy: Policy, streams: Streams, probe: str, ended: Callable[[], bool]
-    ) -> None:
-        self._gateway, self._policy, self._streams = gateway, policy, streams
-        self._probe, self._ended = probe, ended
-        self._careful_bytes = _CAREFUL_BYTES
-
-    def way(self) -> Way:
-        """The path to take now. Interrupted when there is none."""
-        permit = self._policy.permit()
-        if self._ended() or not permit.paths:
-            raise Interrupted
-        free = [path for path in permit.paths if path not in permit.left_bytes]
-        path = self._gateway.choose(free or permit.paths)
-        return Way(path, permit.left_bytes.get(path))
-
-    def offer(self, way: Way, offer: Offer) -> Receiving | Receipt:
-        """Tell the server what is to come."""
-        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-        body = gzip.compress(json.dumps(offer.as_json(), separators=(",", ":")).encode(), 6, mtime=0)
-        return self._ask(way, offer, "POST", "/v1/traces", body, headers)
-
-    def state(self, way: Way, offer: Offer) -> Receiving | Receipt:
-        """Ask how far it is."""
-        return self._ask(way, offer, "GET", f"/v1/traces/{offer.sha256}", b"", {})
-
-    def part(self, way: Way, wanted: Wanted, offer: Offer, offset: int) -> Receiving | Receipt:
-        """The stream from ``offset`` on, as much of it as goes into one request and the path may carry."""
-        most = PART_BYTES if self._careful_bytes == 0 else _CAREFUL_BYTES
-        length, left = min(most, offer.stream_bytes - offset), way.left_bytes
-        if left is not None:
-            length = min(length, int((left - _ASKING_BYTES) / _MOST_OVERHEAD))
-            if length <= 0:
-                raise TooLittleError
-        content = self._streams.part(wanted, offer, offset, length)
-        before = self._gateway.count(way.path).carried_bytes
-
-        def stopped() -> bool:
-            carried = self._gateway.count(way.path).carried_bytes - before
-            if left is not None and carried > max(left - _UNSEEN_BYTES, left // 2):
-                return True
-            return self._ended() or self._policy.held() or way.path not in self._policy.permit().paths
-
-        headers = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": str(offset)}
-
-        def send() -> Receiving | Receipt:
-            body = Outgoing(content, stopped)
-            answer = self._gateway.ask_over(way.path, "PATCH", f"/v1/traces/{offer.sha256}", body, headers)
-            return read_state(answer, offer, self._probe)
-
-        try:
-            answer = self._counted(way, len(content), send)
-        except TooLittleError:
-            raise
-        except Later:
-            self._careful_bytes = max(self._careful_bytes, _CAREFUL_AFTER_BREAK_BYTES)
-            raise
-        if isinstance(answer, Receiving) and answer.fault is not None:
-            self._careful_bytes = _CAREFUL_AFTER_FAULT_BYTES
-        else:
-            self._careful_bytes = max(0, self._careful_bytes - length)
-        return answer
-
-    def _ask(
-        self, way: Way, offer: Offer, method: str, url: str, body: bytes, headers: dict[str, str]
-    ) -> Receiving | Receipt:
-        def ask() -> Receiving | Receipt:
-            return read_state(self._gateway.ask_over(way.path, method, url, body, headers), offer, self._probe)
-
-        return self._counted(way, len(body), ask)
-
-    def _counted(self, way: Way, length: int, act: Callable[[], Receiving | Receipt]) -> Receiving | Receipt:
-        """Do it. Over a path with a budget its bytes are noted beforehand, so that no crash makes them forgotten."""
-        if way.left_bytes is None:
-            return act()
-        reserved = int(length * _MOST_OVERHEAD) + _ASKING_BYTES
-        if reserved > way.left_bytes + _MOST_OVERHEAD:
-            raise TooLittleError
-        before = self._gateway.count(way.path).carried_bytes
-        self._policy.reserve(way.path, reserved)
-        try:
-            return act()
-        finally:
-            self._policy.settle(way.path, self._gateway.count(way.path).carried_bytes - before)
-
-
 class TooLittleError(Later):
     """A path may carry less than the next request takes."""
 
@@ -240,7 +151,8 @@ class TraceUploader:
         self._stopping = False
         store = queue.folder / FOLDER / "offers"
         self._streams = Streams(queue.folder, store, encoding, policy.held, lambda: self._stopping)
-        self._requests = TraceRequests(gateway, policy, self._streams, probe, lambda: self._stopping)
+        self._probe = probe
+        self._careful_bytes = _CAREFUL_BYTES
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -263,7 +175,6 @@ class TraceUploader:
         self._go_on(self._scan)
 
     def wake(self) -> None:
-        """Something changed: look now."""
         self._wake.set()
         self._go_on()
 
@@ -379,17 +290,19 @@ class TraceUploader:
         state: Receiving | Receipt | None = None
         try:
             while not isinstance(state, Receipt):
-                way = self._requests.way()
+                way = self._way()
                 offset = 0 if state is None else state.offset
                 self.now = {"name": offer.name, "bytes": offer.stream_bytes, "offset": offset, "path": way.path}
                 try:
                     if state is not None:
-                        state = self._requests.part(way, wanted, offer, offset)
+                        state = self._part(way, wanted, offer, offset)
                         self._look_at(wanted, state)
                     elif mark in self._offered:
-                        state = self._requests.state(way, offer)
+                        state = self._ask(way, offer, "GET", b"", 0, {})
                     else:
-                        state = self._requests.offer(way, offer)
+                        body = gzip.compress(json.dumps(offer.as_json(), separators=(",", ":")).encode(), 6, mtime=0)
+                        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+                        state = self._ask(way, offer, "POST", body, len(body), headers)
                     self._offered.add(mark)
                 except UnknownError:
                     if mark not in self._offered:
@@ -411,6 +324,66 @@ class TraceUploader:
         took = f"{offer.bytes} bytes as {offer.stream_bytes} in {time.monotonic() - began_s:.0f} s"
         self._tell("trace_received", f"{offer.name}, {took}", way.path)
         self.on_received()
+
+    # --- requests: each raises Later, Interrupted, and what ``read_state`` raises ------------------------------------------
+
+    def _way(self) -> Way:
+        """The path to take now. Interrupted when there is none."""
+        permit = self._policy.permit()
+        if self._stopping or not permit.paths:
+            raise Interrupted
+        free = [path for path in permit.paths if path not in permit.left_bytes]
+        path = self._gateway.choose(free or permit.paths)
+        return Way(path, permit.left_bytes.get(path))
+
+    def _part(self, way: Way, wanted: Wanted, offer: Offer, offset: int) -> Receiving | Receipt:
+        """The stream from ``offset`` on, as much of it as goes into one request and the path may carry."""
+        most = PART_BYTES if self._careful_bytes == 0 else _CAREFUL_BYTES
+        length, left = min(most, offer.stream_bytes - offset), way.left_bytes
+        if left is not None:
+            length = min(length, int((left - _ASKING_BYTES) / _MOST_OVERHEAD))
+            if length <= 0:
+                raise TooLittleError
+        content = self._streams.part(wanted, offer, offset, length)
+        before = self._gateway.count(way.path).carried_bytes
+
+        def stopped() -> bool:
+            carried = self._gateway.count(way.path).carried_bytes - before
+            if left is not None and carried > max(left - _UNSEEN_BYTES, left // 2):
+                return True
+            return self._stopping or self._policy.held() or way.path not in self._policy.permit().paths
+
+        headers = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": str(offset)}
+        try:
+            answer = self._ask(way, offer, "PATCH", Outgoing(content, stopped), len(content), headers)
+        except TooLittleError:
+            raise
+        except Later:
+            self._careful_bytes = max(self._careful_bytes, _CAREFUL_AFTER_BREAK_BYTES)
+            raise
+        if isinstance(answer, Receiving) and answer.fault is not None:
+            self._careful_bytes = _CAREFUL_AFTER_FAULT_BYTES
+        else:
+            self._careful_bytes = max(0, self._careful_bytes - length)
+        return answer
+
+    def _ask(
+        self, way: Way, offer: Offer, method: str, content: bytes | Outgoing, length: int, headers: dict[str, str]
+    ) -> Receiving | Receipt:
+        """Over a path with a budget its bytes are noted beforehand, so that no crash makes them forgotten. ``length``: of the content."""
+        url = "/v1/traces" if method == "POST" else f"/v1/traces/{offer.sha256}"
+        with ExitStack() as counted:
+            if way.left_bytes is not None:
+                reserved = int(length * _MOST_OVERHEAD) + _ASKING_BYTES
+                if reserved > way.left_bytes + _MOST_OVERHEAD:
+                    raise TooLittleError
+                before = self._gateway.count(way.path).carried_bytes
+                self._policy.reserve(way.path, reserved)
+                counted.callback(
+                    lambda: self._policy.settle(way.path, self._gateway.count(way.path).carried_bytes - before)
+                )
+            answer = self._gateway.ask_over(way.path, method, url, content, headers)
+            return read_state(answer, offer, self._probe)
 
     def _look_at(self, wanted: Wanted, state: Receiving | Receipt) -> None:
         """A chunk may have come as another one. Now and then that happens on the way; always, the file or its stream changed here."""

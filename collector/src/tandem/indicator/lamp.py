@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from tandem.schema.status_led import (
     CALL,
@@ -188,7 +188,6 @@ def holding(now: Situation) -> list[LedState]:
 
 
 def choose(now: Situation) -> LedState:
-    """The gravest."""
     return holding(now)[0]
 
 
@@ -198,14 +197,6 @@ def choose(now: Situation) -> LedState:
 
 LOOKS_EVERY_S = 4.0
 """A steady state has no edges; it is looked at and written again so often, for an LED that came late or was set by others."""
-
-
-class Shows(Protocol):
-    """A lamp: see ``lamp.Lamp``."""
-
-    def show(self, colour: str) -> None:
-        """Light it in this colour; ``dark`` for none."""
-        ...
 
 
 def at(state: LedState, since_ms: int) -> tuple[bool, int]:
@@ -227,7 +218,7 @@ class Player:
     """``choose`` is asked at every edge, from the player's thread, so that a collector which tells nothing any more shows it.
     ``close`` leaves the lamp in ``NOT_RUNNING``: from then on nothing runs."""
 
-    def __init__(self, lamp: Shows, choose: Callable[[], LedState]) -> None:
+    def __init__(self, lamp: Lamp, choose: Callable[[], LedState]) -> None:
         self._lamp, self._choose = lamp, choose
         self._changed = threading.Event()
         self._ending = False
@@ -243,7 +234,6 @@ class Player:
 
     @property
     def playing(self) -> bool:
-        """Whether the thread lives."""
         return self._thread.is_alive()
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from tandem.mobility.levels import Spreads, cell_of, family, level_of
+from tandem.mobility.levels import Spread, cell_of, family, level_of
 from tandem.mobility.radio_events import (
     HandoverDetector,
     MobilityDetector,
@@ -16,7 +16,7 @@ from tandem.mobility.radio_events import (
     SignalDropDetector,
 )
 from tandem.mobility.settings import FusedSettings, Settings
-from tandem.mobility.speed import SpeedClass, SpeedClassifier, SpeedJudge
+from tandem.mobility.speed import SpeedClassifier, SpeedJudge
 from tandem.schema.record import Record
 
 
@@ -26,7 +26,7 @@ class ModemEvidence:
 
     def __init__(self, settings: FusedSettings) -> None:
         self._settings = settings
-        self._spreads = Spreads(settings.windows_ns)
+        self._spreads = [Spread(window_ns) for window_ns in settings.windows_ns]
         self._cells = NewCells(settings.cell_memory_s)
         self._new_ns: deque[int] = deque()
         self._last_ns = -1
@@ -50,7 +50,8 @@ class ModemEvidence:
         if level is None:
             return
         quantity, level_db = level
-        spreads = self._spreads.feed(now, (quantity, family(record.tags.get("rat")), cell), level_db)
+        group = quantity, family(record.tags.get("rat")), cell
+        spreads = [spread.feed(now, group, level_db) for spread in self._spreads]
         self.spread_db = spreads[0]
         self.quantities = self._weighed(spreads)
         self.per_s = 0.0 if self.quantities is None else self._settings.per_s(self.quantities)
@@ -123,7 +124,6 @@ class FusedDetector:
 
     @property
     def mobile(self) -> bool:
-        """The state after all that was fed."""
         return self._mobile
 
     @property
@@ -271,7 +271,6 @@ class Detectors:
 
     @property
     def mobile(self) -> bool:
-        """Whether the probe is judged to be moving."""
         return self._movement.mobile
 
     @property
@@ -282,8 +281,7 @@ class Detectors:
     @property
     def speed_class(self) -> str | None:
         """``low`` or ``high`` of the movement that goes on; None when not mobile, or in its first minute."""
-        found = self._speed_class.so_far(self._now_ns)
-        return None if found is None else found.kind
+        return self._speed_class.so_far(self._now_ns)
 
     def feed(self, record: Record) -> list[Record]:
         """The events that this record shows: presence, service, handover and drop before the change of mobility."""
@@ -320,5 +318,7 @@ class Detectors:
         return _with(event, self._speed_class.so_far(event.monotonic_ns))
 
 
-def _with(event: Record, found: SpeedClass | None) -> Record:
-    return event if found is None else replace(event, fields={**event.fields, **found.as_fields()})
+def _with(event: Record, speed_class: str | None) -> Record:
+    if speed_class is None:
+        return event
+    return replace(event, fields={**event.fields, "speed_class": speed_class, "speed_class_by": "speed"})

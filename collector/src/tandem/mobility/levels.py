@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from tandem.schema.record import Record
 
@@ -46,30 +46,21 @@ def cell_of(record: Record) -> Hashable | None:
     return None
 
 
-class Spreads:
-    """The standard deviations of one modem's levels in several windows that end now, every cell's about its own mean.
+class Spread:
+    """The standard deviation of one modem's levels in a window that ends now, every cell's about its own mean.
 
     Levels of different cells, technologies or quantities are not compared: a modem that stands still between two cells changes
     its level with every change of cell. Sums are whole numbers of thousandths of a dB, so nothing drifts.
     """
 
-    def __init__(self, windows_ns: Sequence[int]) -> None:
-        self._windows = [_Window(window_ns) for window_ns in windows_ns]
-
-    def feed(self, monotonic_ns: int, group: Hashable, level_db: float) -> list[float | None]:
-        """In dB, one a window; None while too few polls tell. Times must not decrease."""
-        level = round(level_db * 1000)
-        return [window.feed(monotonic_ns, group, level) for window in self._windows]
-
-
-class _Window:
     def __init__(self, window_ns: int) -> None:
         self._window_ns = window_ns
         self._polls: deque[tuple[int, Hashable, int]] = deque()
         self._sums: dict[Hashable, tuple[int, int, int]] = {}
 
-    def feed(self, monotonic_ns: int, group: Hashable, level: int) -> float | None:
-        polls = self._polls
+    def feed(self, monotonic_ns: int, group: Hashable, level_db: float) -> float | None:
+        """In dB; None while too few polls tell. Times must not decrease."""
+        polls, level = self._polls, round(level_db * 1000)
         polls.append((monotonic_ns, group, level))
         self._count(group, 1, level)
         while polls[0][0] <= monotonic_ns - self._window_ns:

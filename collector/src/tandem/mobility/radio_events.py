@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tandem.mobility.levels import family
 from tandem.mobility.settings import Settings
-from tandem.schema.record import Record
+from tandem.schema.record import Record, Value
 
 INSTEAD = {"rsrp_dbm": "rscp_dbm"}
 """On 3G the pilot's level is RSCP; never compared with RSRP, since the radio technology changed in between."""
@@ -63,6 +63,10 @@ class Changes:
         return Change(path, record.tags.get("operator"), now.monotonic_ns, change_db, quantity)
 
 
+def _event(kind: str, path: str | None, operator: str | None, at_ns: int, **fields: Value | None) -> Record:
+    return Record.make("event", {"kind": kind, "path": path, "operator": operator}, fields, at_ns)
+
+
 class SignalDropDetector:
     """A ``signal_drop`` for every change of −``threshold_db`` or less, which Mohan et al. (section 4) find to matter; ``change_db`` is
     negative. Each path on its own."""
@@ -75,14 +79,8 @@ class SignalDropDetector:
         change = self._changes.feed(record)
         if change is None or change.change_db > -self._settings.threshold_db:
             return []
-        return [
-            Record.make(
-                "event",
-                {"kind": "signal_drop", "path": change.path, "operator": change.operator},
-                {"quantity": change.quantity, "change_db": change.change_db},
-                change.monotonic_ns,
-            )
-        ]
+        fields: dict[str, Value | None] = {"quantity": change.quantity, "change_db": change.change_db}
+        return [_event("signal_drop", change.path, change.operator, change.monotonic_ns, **fields)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -107,7 +105,6 @@ class MobilityDetector:
 
     @property
     def mobile(self) -> bool:
-        """The state after all that was fed."""
         return self._since_ns is not None
 
     @property
@@ -135,23 +132,24 @@ class MobilityDetector:
 
     def _start(self, change: Change) -> Record:
         self._since_ns = change.monotonic_ns
-        return Record.make(
-            "event",
-            {"kind": "mobility_start", "path": change.path, "operator": change.operator},
-            {"detector": "published", "quantity": change.quantity, "change_db": change.change_db},
-            change.monotonic_ns,
-        )
+        fields: dict[str, Value | None] = {
+            "detector": "published",
+            "quantity": change.quantity,
+            "change_db": change.change_db,
+        }
+        return _event("mobility_start", change.path, change.operator, change.monotonic_ns, **fields)
 
     def _stop(self) -> Record:
         since_ns, self._since_ns = self._since_ns, None
         stop_ns = self._last_change_ns + self._stop_after_ns
         moved_s = (stop_ns - (since_ns or stop_ns)) / 1e9
-        return Record.make(
-            "event",
-            {"kind": "mobility_stop"},
-            {"detector": "published", "quantity": self._settings.quantity, "detail": f"mobile for {moved_s:.1f} s"},
-            stop_ns,
-        )
+        detail = f"mobile for {moved_s:.1f} s"
+        fields: dict[str, Value | None] = {
+            "detector": "published",
+            "quantity": self._settings.quantity,
+            "detail": detail,
+        }
+        return _event("mobility_stop", None, None, stop_ns, **fields)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -213,13 +211,13 @@ class HandoverDetector:
             return []
         if not polled:
             now.left_eci, now.changed_ns = before.eci, now.monotonic_ns
-        return [self._event(path, record.tags.get("operator"), before, now)]
+        return [self._handover(path, record.tags.get("operator"), before, now)]
 
     def _settling(self, cell: _Cell, monotonic_ns: int) -> bool:
         return cell.left_eci is not None and monotonic_ns - cell.changed_ns <= self._settle_ns
 
     @staticmethod
-    def _event(path: str, operator: str | None, before: _Cell, now: _Cell) -> Record:
+    def _handover(path: str, operator: str | None, before: _Cell, now: _Cell) -> Record:
         new_network = None not in (before.plmn, now.plmn) and before.plmn != now.plmn
         notes = []
         if new_network:
@@ -230,17 +228,13 @@ class HandoverDetector:
             silent_s = (now.monotonic_ns - before.monotonic_ns) / 1e9
             notes.append(f"{before.polls_without} polls without a cell in {silent_s:.1f} s")
         same_site = before.eci >> 8 == now.eci >> 8 and not new_network
-        return Record.make(
-            "event",
-            {"kind": "handover", "path": path, "operator": operator},
-            {
-                "from_eci": before.eci,
-                "to_eci": now.eci,
-                "handover_kind": "sector" if same_site else "enb",
-                "detail": "; ".join(notes) or None,
-            },
-            now.monotonic_ns,
-        )
+        fields: dict[str, Value | None] = {
+            "from_eci": before.eci,
+            "to_eci": now.eci,
+            "handover_kind": "sector" if same_site else "enb",
+            "detail": "; ".join(notes) or None,
+        }
+        return _event("handover", path, operator, now.monotonic_ns, **fields)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -338,15 +332,11 @@ class ServiceDetector:
         if lost_ns is None:
             return []
         took_ms = (record.monotonic_ns - lost_ns) / 1e6
-        return [self._event("service_back", name, path, record.monotonic_ns, took_ms=took_ms)]
+        return [_event("service_back", name, path.operator, record.monotonic_ns, took_ms=took_ms)]
 
     def _lost(self, name: str, path: _Path, at_ns: int, state: str | None) -> Record:
         path.served, path.lost_ns, path.pending_ns = False, at_ns, None
-        return self._event("service_lost", name, path, at_ns, state=state if state in WITHOUT else None)
-
-    @staticmethod
-    def _event(kind: str, name: str, path: _Path, at_ns: int, **fields: str | float | None) -> Record:
-        return Record.make("event", {"kind": kind, "path": name, "operator": path.operator}, fields, at_ns)
+        return _event("service_lost", name, path.operator, at_ns, state=state if state in WITHOUT else None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -386,13 +376,11 @@ class PresenceDetector:
             if silence.reported or silence.polls < self._after:
                 return []
             silence.reported = True
-            return [self._event("modem_lost", record, f"{silence.polls} polls failed, last: {record.fields['state']}")]
+            lost = f"{silence.polls} polls failed, last: {record.fields['state']}"
+            return [_event("modem_lost", path, record.tags.get("operator"), record.monotonic_ns, detail=lost)]
         reported, silent_s = silence.reported, (record.monotonic_ns - silence.since_ns) / 1e9
-        polls = silence.polls
+        back = f"after {silence.polls} failed polls, {silent_s:.1f} s"
         self._silences[path] = _Silence(last_ns=record.monotonic_ns)
-        return [self._event("modem_back", record, f"after {polls} failed polls, {silent_s:.1f} s")] if reported else []
-
-    @staticmethod
-    def _event(kind: str, record: Record, detail: str) -> Record:
-        tags = {"kind": kind, "path": record.tags.get("path"), "operator": record.tags.get("operator")}
-        return Record.make("event", tags, {"detail": detail}, record.monotonic_ns)
+        if not reported:
+            return []
+        return [_event("modem_back", path, record.tags.get("operator"), record.monotonic_ns, detail=back)]

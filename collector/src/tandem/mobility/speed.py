@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tandem.mobility.settings import FusedSettings
 from tandem.schema.record import Record
 
@@ -50,36 +48,6 @@ class SpeedJudge:
         return fast
 
 
-class MeanSpeed:
-    """The mean over time of the speeds of good fixes; between fixes further apart than ``speed_valid_s`` nothing is known."""
-
-    def __init__(self, settings: FusedSettings) -> None:
-        self._settings = settings
-        self._valid_ns = round(settings.speed_valid_s * 1e9)
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget what was fed."""
-        self._last: tuple[int, float] | None = None
-        self._covered_ns, self._km_h_ns = 0, 0.0
-
-    def feed(self, record: Record) -> None:
-        """A position record; others and bad fixes are passed over."""
-        speed = good_speed_km_h(record, self._settings)
-        now = record.monotonic_ns
-        if speed is None or (self._last is not None and now <= self._last[0]):
-            return
-        if self._last is not None and now - self._last[0] <= self._valid_ns:
-            passed_ns = now - self._last[0]
-            self._covered_ns += passed_ns
-            self._km_h_ns += passed_ns * (self._last[1] + speed) / 2
-        self._last = now, speed
-
-    def km_h(self, of_ns: int) -> float | None:
-        """The mean, when at least half of ``of_ns`` nanoseconds were covered; else None."""
-        return self._km_h_ns / self._covered_ns if self._covered_ns and 2 * self._covered_ns >= of_ns else None
-
-
 def good_speed_km_h(record: Record, settings: FusedSettings) -> float | None:
     """The speed of a position record whose fix is good (``FusedSettings``): 2d or 3d, not too old, not too vague; else None."""
     fields = record.fields
@@ -93,43 +61,44 @@ def good_speed_km_h(record: Record, settings: FusedSettings) -> float | None:
     return float(speed) * KM_H
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedClass:
-    """``kind``: ``low`` or ``high``; ``by``: ``speed``, good fixes over half of the movement or more."""
-
-    kind: str
-    by: str = "speed"
-
-    def as_fields(self) -> dict[str, str]:
-        """Of an event record."""
-        return {"speed_class": self.kind, "speed_class_by": self.by}
-
-
 class SpeedClassifier:
-    """Feed every position record; ``begin`` when movement starts, ``end`` when it stops."""
+    """``low`` or ``high`` by the mean over time of the speeds of good fixes; between fixes further apart than ``speed_valid_s`` nothing is
+    known. Feed every position record; ``begin`` when movement starts, ``end`` when it stops."""
 
     def __init__(self, fused: FusedSettings | None = None) -> None:
-        self._speed = MeanSpeed(fused or FusedSettings())
+        self._settings = fused or FusedSettings()
+        self._valid_ns = round(self._settings.speed_valid_s * 1e9)
         self._begin_ns: int | None = None
+        self._last: tuple[int, float] | None = None
+        self._covered_ns, self._km_h_ns = 0, 0.0
 
     def begin(self, monotonic_ns: int) -> None:
-        self._begin_ns = monotonic_ns
-        self._speed.begin()
+        self._begin_ns, self._last = monotonic_ns, None
+        self._covered_ns, self._km_h_ns = 0, 0.0
 
-    def end(self, monotonic_ns: int) -> SpeedClass | None:
+    def end(self, monotonic_ns: int) -> str | None:
         """The class of the movement that ended; None when nobody knows."""
         found = self.so_far(monotonic_ns)
         self._begin_ns = None
         return found
 
-    def so_far(self, monotonic_ns: int) -> SpeedClass | None:
-        """The class of the movement until now; None when there is none, it is too short to tell, or too few fixes are good."""
+    def so_far(self, monotonic_ns: int) -> str | None:
+        """The class of the movement until now; None when there is none, it is too short to tell, or less than half of it was covered."""
         if self._begin_ns is None or monotonic_ns - self._begin_ns < LEAST_S * 1e9:
             return None
-        mean_km_h = self._speed.km_h(monotonic_ns - self._begin_ns)
-        return None if mean_km_h is None else SpeedClass("high" if mean_km_h > BOUNDARY_KM_H else "low")
+        if not self._covered_ns or 2 * self._covered_ns < monotonic_ns - self._begin_ns:
+            return None
+        return "high" if self._km_h_ns / self._covered_ns > BOUNDARY_KM_H else "low"
 
     def feed(self, record: Record) -> None:
-        """A position record; others are passed over."""
-        if record.measurement == "position" and self._begin_ns is not None:
-            self._speed.feed(record)
+        """Other records and bad fixes are passed over."""
+        if self._begin_ns is None:
+            return
+        speed, now = good_speed_km_h(record, self._settings), record.monotonic_ns
+        if speed is None or (self._last is not None and now <= self._last[0]):
+            return
+        if self._last is not None and now - self._last[0] <= self._valid_ns:
+            passed_ns = now - self._last[0]
+            self._covered_ns += passed_ns
+            self._km_h_ns += passed_ns * (self._last[1] + speed) / 2
+        self._last = now, speed

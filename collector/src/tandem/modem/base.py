@@ -69,7 +69,6 @@ class Reading:
 
     @property
     def empty(self) -> bool:
-        """True when the modem reported nothing at all."""
         return self == Reading()
 
     def as_fields(self) -> dict[str, Value | None]:
@@ -104,40 +103,24 @@ EJECT = "usb_modeswitch (standard eject)"
 
 
 @dataclass(frozen=True)
-class InterfaceRule:
-    """Which interface has ``role``: by its number, or by class, subclass and protocol (two hexadecimal digits each)."""
-
-    role: Role
-    number: int | None = None
-    usb_class: str | None = None
-    subclass: str | None = None
-    protocol: str | None = None
-
-    def fits(self, number: int, usb_class: str, subclass: str, protocol: str) -> bool:
-        """Whether an interface that says this of itself is meant."""
-        mine = (self.number, self.usb_class, self.subclass, self.protocol)
-        found = (number, usb_class, subclass, protocol)
-        return all(wanted in (None, one) for wanted, one in zip(mine, found, strict=True))
-
-
-@dataclass(frozen=True)
 class KnownDevice:
     """What is known of a USB device: ids as four hexadecimal digits. ``switched_from``: products that it is before its mode switch;
-    ``mode_switch``: how it is switched, for people. ``address``: of its web server as it is sold, where it is a router by itself."""
+    ``roles``: of its interfaces, by number, or, of class ff, by protocol (two hexadecimal digits); ``mode_switch``: how it is switched,
+    for people. ``address``: of its web server as it is sold, where it is a router by itself."""
 
     family: str
     vendor: str
     product: str
     models: tuple[str, ...]
     switched_from: tuple[str, ...]
-    interfaces: tuple[InterfaceRule, ...]
+    roles: Mapping[int | str, Role]
     mode_switch: str | None = None
     address: str | None = None
 
     @property
     def has_second_port(self) -> bool:
         """Whether one AT port can be the collector's and the other ModemManager's."""
-        return any(rule.role == "at-second" for rule in self.interfaces)
+        return "at-second" in self.roles.values()
 
 
 def device(
@@ -147,16 +130,16 @@ def device(
     switched_from: str = "",
     mode_switch: str | None = None,
     address: str | None = None,
-    by_protocol: Mapping[str, Role] | None = None,
+    by_protocol: Mapping[int | str, Role] | None = None,
     **numbers: int,
 ) -> KnownDevice:
     """A family's device: ``ids`` vendor:product, ``models`` with commas between them. Only what is known is given: interfaces by number
     (``at``, ``at_second`` …), or, of class ff, by protocol. None: the port is named in the configuration."""
     vendor, _, product = ids.partition(":")
-    rules = [InterfaceRule(cast(Role, role.replace("_", "-")), number) for role, number in numbers.items()]
-    rules += [InterfaceRule(role, None, "ff", None, protocol) for protocol, role in (by_protocol or {}).items()]
+    roles: dict[int | str, Role] = {number: cast(Role, role.replace("_", "-")) for role, number in numbers.items()}
     named = tuple(models.split(", "))
-    return KnownDevice("", vendor, product, named, tuple(switched_from.split()), tuple(rules), mode_switch, address)
+    roles |= by_protocol or {}
+    return KnownDevice("", vendor, product, named, tuple(switched_from.split()), roles, mode_switch, address)
 
 
 @dataclass(frozen=True)
@@ -192,11 +175,9 @@ class Driver:
     devices: tuple[KnownDevice, ...] = ()
 
     def setup_commands(self, identity: Identity) -> Commands:
-        """What is sent once."""
         return self.setup(identity) if callable(self.setup) else self.setup
 
     def poll_commands(self, identity: Identity) -> Commands:
-        """What is sent at each poll."""
         return self.poll(identity) if callable(self.poll) else self.poll
 
     def gnss_commands(self, identity: Identity) -> Commands:

@@ -156,7 +156,6 @@ class Bus:
         return self._connection.sock in ready and self._take()
 
     def signals(self) -> Sequence[Signal]:
-        """Those taken in since the last time."""
         taken, self._signals = self._signals, []
         return taken
 
@@ -205,7 +204,6 @@ def plain(signature: str, value: Any) -> Any:  # noqa: ANN401 - any value that D
 
 
 def get_all(path: str, interface: str) -> Call:
-    """All properties of an interface."""
     return Call(path, PROPERTIES, "GetAll", "s", (interface,))
 
 

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tandem.at.dialogue import NoAnswer, PortLost
@@ -86,12 +86,12 @@ def decode(properties: ModemProperties) -> Reading:
         state=_state(properties),
         rat=rat,
         plmn=network,
-        tac=None if old else first(cell.get("tac"), where.tac),
-        eci=None if old else first(cell.get("eci"), where.ci),
-        lac=first(cell.get("lac"), where.lac) if old else None,
-        ci=first(cell.get("ci"), where.ci) if old else None,
-        pci=cell.get("pci"),
-        earfcn=cell.get("earfcn"),
+        tac=None if old else first(cell.tac, where.tac),
+        eci=None if old else first(cell.ci, where.ci),
+        lac=first(cell.lac, where.lac) if old else None,
+        ci=first(cell.ci, where.ci) if old else None,
+        pci=cell.pci,
+        earfcn=cell.earfcn,
         **_levels(properties.signal, rat, cell),
     )
 
@@ -106,23 +106,15 @@ def technology(bits: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where the modem is registered. ``ci``: whatever the technology calls its cell identity."""
-
-    plmn: str | None = None
-    lac: int | None = None
-    ci: int | None = None
-    tac: int | None = None
-
-
-def place(text: object) -> Place:
-    """``MCC,MNC,LAC,CI,TAC``, the last three hexadecimal; 0 and FFFE are "none" (3GPP TS 23.003 clauses 4.4 and 19.4.2.3)."""
+def place(text: object) -> Reading:
+    """Where the modem is registered, ``ci`` being whatever the technology calls its cell identity: ``MCC,MNC,LAC,CI,TAC``, the last three
+    hexadecimal; 0 and FFFE are "none" (3GPP TS 23.003 clauses 4.4 and 19.4.2.3)."""
     parts = text.split(",") if isinstance(text, str) else []
     if len(parts) not in (4, 5):
-        return Place()
+        return Reading()
     lac, ci, tac = (hexadecimal(part) for part in (*parts[2:], "")[:3])
-    return Place(plmn(parts[0], parts[1]), _area(lac, 0xFFFF), _cell(ci), _area(tac, 0xFFFFFF))
+    network = plmn(parts[0], parts[1])
+    return Reading(plmn=network, lac=_area(lac, 0xFFFF), ci=_cell(ci), tac=_area(tac, 0xFFFFFF))
 
 
 def _area(number: int | None, most: int) -> int | None:
@@ -144,7 +136,7 @@ def _state(properties: ModemProperties) -> str:
     return _STATES.get(registered, "unknown")
 
 
-def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _levels(signal: Properties, rat: str | None, cell: Reading) -> dict[str, Any]:
     """The dictionary of the serving technology; cell info where that has none."""
     lte, nr, umts, gsm = (_table(signal, name) for name in ("Lte", "Nr5g", "Umts", "Gsm"))
     if rat == "GSM":
@@ -152,14 +144,14 @@ def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dic
     if rat == "WCDMA":
         return {
             "rssi_dbm": _level(umts, "rssi"),
-            "rscp_dbm": first(_level(umts, "rscp"), cell.get("rscp")),
-            "ecno_db": first(_level(umts, "ecio"), cell.get("ecio")),
+            "rscp_dbm": first(_level(umts, "rscp"), cell.rscp_dbm),
+            "ecno_db": first(_level(umts, "ecio"), cell.ecno_db),
         }
     own = nr if rat == "NR-SA" else lte
     found = {
-        "rsrp_dbm": first(_level(own, "rsrp"), cell.get("rsrp")),
-        "rsrq_db": first(_level(own, "rsrq"), cell.get("rsrq")),
-        "sinr_db": first(_level(own, "snr"), cell.get("sinr")),
+        "rsrp_dbm": first(_level(own, "rsrp"), cell.rsrp_dbm),
+        "rsrq_db": first(_level(own, "rsrq"), cell.rsrq_db),
+        "sinr_db": first(_level(own, "snr"), cell.sinr_db),
         "rssi_dbm": None if rat == "NR-SA" else _level(own, "rssi"),
     }
     if rat == "NR-NSA":
@@ -167,24 +159,25 @@ def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dic
     return found
 
 
-def _serving(cells: Sequence[Properties], rat: str | None) -> dict[str, Any]:
-    """The serving cell of GetCellInfo, if it is of the technology; ids there are hexadecimal text."""
+def _serving(cells: Sequence[Properties], rat: str | None) -> Reading:
+    """The serving cell of GetCellInfo, if it is of the technology, its identity as ``ci``; ids there are hexadecimal text."""
     kind = {"GSM": _CELL_GSM, "WCDMA": _CELL_UMTS, "NR-SA": _CELL_NR}.get(rat or "", _CELL_LTE)
+    channel = {_CELL_GSM: "arfcn", _CELL_UMTS: "uarfcn", _CELL_NR: "nrarfcn"}.get(kind, "earfcn")
     for cell in cells:
         if cell.get("serving") is True and cell.get("cell-type") == kind:
-            ci = _cell(_hexadecimal(cell, "nci" if kind == _CELL_NR else "ci"))
-            return {
-                "tac": _area(_hexadecimal(cell, "tac"), 0xFFFFFF),
-                "lac": _area(_hexadecimal(cell, "lac"), 0xFFFF),
-                "eci": ci,
-                "ci": ci,
-                "pci": _hexadecimal(cell, "physical-ci"),
-                "earfcn": _whole(
-                    cell, {_CELL_GSM: "arfcn", _CELL_UMTS: "uarfcn", _CELL_NR: "nrarfcn"}.get(kind, "earfcn")
-                ),
-                **{name: _level(cell, name) for name in ("rsrp", "rsrq", "sinr", "rscp", "ecio")},
-            }
-    return {}
+            return Reading(
+                tac=_area(_hexadecimal(cell, "tac"), 0xFFFFFF),
+                lac=_area(_hexadecimal(cell, "lac"), 0xFFFF),
+                ci=_cell(_hexadecimal(cell, "nci" if kind == _CELL_NR else "ci")),
+                pci=_hexadecimal(cell, "physical-ci"),
+                earfcn=_whole(cell, channel),
+                rsrp_dbm=_level(cell, "rsrp"),
+                rsrq_db=_level(cell, "rsrq"),
+                sinr_db=_level(cell, "sinr"),
+                rscp_dbm=_level(cell, "rscp"),
+                ecno_db=_level(cell, "ecio"),
+            )
+    return Reading()
 
 
 def _table(properties: Properties, name: str) -> Properties:
@@ -227,7 +220,7 @@ QUIET_S = 5.0
 """ModemManager says nothing when nothing changed, and nothing either when the modem is dead: it goes on showing the last levels.
 After this long without a change the modem itself is asked something (its list of profiles: +CGDCONT? or the like)."""
 
-PROOF_S = 5.0
+ALIVE_S = 5.0
 """How long the modem has for the answer."""
 
 AGAIN_S = 10.0
@@ -264,7 +257,7 @@ class ManagedModem:
         self._never: set[str] = set()
         self._cells: list[dict[str, Any]] = []
         self._changes = 0
-        self._changed_s = self._proof_s = 0.0
+        self._changed_s = self._alive_asked_s = 0.0
         self._dead: str | None = None
 
     def poll(self, until: float) -> Answer:
@@ -310,7 +303,6 @@ class ManagedModem:
             self._pending[what] = self.bus.begin(call)
 
     def pending(self, what: str) -> bool:
-        """Whether it was begun and is not over."""
         return what in self._pending
 
     def outcome(self, what: str) -> Any | Refused | None:  # noqa: ANN401 - as Bus.outcome
@@ -325,7 +317,7 @@ class ManagedModem:
     def _poll(self, until: float) -> Answer:
         if self.bus is None:
             self.bus = self._open_bus()
-        self._heed()
+        self._take_signals()
         path = self.path or self._find(self.bus, until)
         names = (MODEM, MODEM_3GPP, SIGNAL, LOCATION) if self._measuring else (MODEM, MODEM_3GPP)
         answers = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
@@ -339,17 +331,12 @@ class ManagedModem:
                 return Answer(path, properties, self._changes)
             where = {} if isinstance(location, Refused) else location
             self._measure(path, properties, where)
-            properties = ModemProperties(
-                properties.modem,
-                properties.registration,
-                properties.signal,
-                self._location(path, where, until),
-                self._cell_info(path),
-            )
-            self._prove(path)
+            place_now = self._location(path, where, until)
+            properties = replace(properties, location=place_now, cells=self._cell_info(path))
+            self._check_alive(path)
         elif modem.get("State") == DISABLED:
-            self._once_in_a_while("Enable", Call(path, MODEM, "Enable", "b", (True,)))
-        self._heed()
+            self._begin_spaced("Enable", Call(path, MODEM, "Enable", "b", (True,)))
+        self._take_signals()
         if self._dead is not None:
             raise NoAnswer(self._dead)
         return Answer(path, properties, self._changes)
@@ -369,7 +356,7 @@ class ManagedModem:
                 return self.path
         raise PortLost(f"ModemManager has no modem {self._device}")
 
-    def _heed(self) -> None:
+    def _take_signals(self) -> None:
         """What was broadcast: levels that changed, the modem or ModemManager itself going away."""
         for signal in self.bus.signals() if self.bus is not None else ():
             if signal.member == "NameOwnerChanged" and signal.body[:1] == (SERVICE,):
@@ -386,11 +373,11 @@ class ManagedModem:
         """Have levels refreshed and the cell told; asked for again whenever it is not so: after a restart, a replug, or somebody
         else's change. What others enabled of the location stays."""
         if properties.signal and properties.signal.get("Rate") != RATE_S:
-            self._once_in_a_while("Signal", Call(path, SIGNAL, "Setup", "u", (RATE_S,)))
+            self._begin_spaced("Signal", Call(path, SIGNAL, "Setup", "u", (RATE_S,)))
         sources = location.get("Enabled", 0)
         if location and not sources & LAC_CI:
             shown = bool(location.get("SignalsLocation", False))
-            self._once_in_a_while("Location", Call(path, LOCATION, "Setup", "ub", (sources | LAC_CI, shown)))
+            self._begin_spaced("Location", Call(path, LOCATION, "Setup", "ub", (sources | LAC_CI, shown)))
 
     def _location(self, path: str, location: dict[str, Any], until: float) -> dict[int, Any]:
         """Where the modem is registered. Asked by method: the property is empty unless it is broadcast to every user."""
@@ -413,7 +400,7 @@ class ManagedModem:
             self.begin("GetCellInfo", Call(path, MODEM, "GetCellInfo"))
         return self._cells
 
-    def _prove(self, path: str) -> None:
+    def _check_alive(self, path: str) -> None:
         """When the levels have long been the same, have the modem itself asked; ``_dead`` says that it did not answer."""
         now = self._clock()
         answer = self.outcome("proof")
@@ -425,13 +412,13 @@ class ManagedModem:
         elif answer is not None:
             self._dead = None
             self._changed_s = now
-        elif self.pending("proof") and now - self._proof_s > PROOF_S and self._changed_s < self._proof_s:
-            self._dead = f"the modem did not answer ModemManager within {PROOF_S:g} s"
+        elif self.pending("proof") and now - self._alive_asked_s > ALIVE_S and self._changed_s < self._alive_asked_s:
+            self._dead = f"the modem did not answer ModemManager within {ALIVE_S:g} s"
         if now - self._changed_s > QUIET_S and "proof" not in self._never and not self.pending("proof"):
-            self._proof_s = now
+            self._alive_asked_s = now
             self.begin("proof", Call(path, PROFILES, "List"))
 
-    def _once_in_a_while(self, what: str, call: Call) -> None:
+    def _begin_spaced(self, what: str, call: Call) -> None:
         """Begin it unless it is under way, was refused a moment ago, or can never be had."""
         answer = self.outcome(what)
         if isinstance(answer, Refused):

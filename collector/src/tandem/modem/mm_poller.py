@@ -82,7 +82,6 @@ class BearerGiven:
     addresses: tuple[Address, ...]
 
     def line(self) -> str:
-        """For people."""
         words = [
             f"{a.address}/{a.prefix}" if a.address else f"IPv{a.family} by {a.method}"
             for a in self.addresses
@@ -92,7 +91,7 @@ class BearerGiven:
 
 
 class Connection:
-    """Tended once a poll by the poller's thread. ``tell(state, detail)`` at each change of state.
+    """Updated once a poll by the poller's thread. ``tell(state, detail)`` at each change of state.
 
     States: ``pin_needed`` (no PIN configured), ``pin_unusable``, ``pin_sent``, ``pin_refused`` (one try was made and there will be
     no other with this PIN), ``puk_needed``, ``sim_unusable``, ``searching``, ``registration_denied``, ``roaming_refused``,
@@ -113,18 +112,18 @@ class Connection:
         self._not_before = 0.0
         self._again_s = FIRST_AGAIN_S
 
-    def tend(self, path: str, properties: ModemProperties) -> None:
+    def update(self, path: str, properties: ModemProperties) -> None:
         """Look at what the poll reported and do what is next, without waiting for it."""
         state = properties.modem.get("State")
         if state != CONNECTED:
             self.given = None
         if state == FAILED:
-            self._is("sim_unusable", FAILED_REASONS.get(properties.modem.get("StateFailedReason", 0), "unknown"))
+            self._set_state("sim_unusable", FAILED_REASONS.get(properties.modem.get("StateFailedReason", 0), "unknown"))
         elif state == LOCKED:
-            self._unlock(properties)
+            self._enter_pin(properties)
         elif isinstance(state, int) and state > DISABLED:
-            self._unlocked()
-            self._bear(path, state, properties)
+            self._forget_tried_pin()
+            self._update_bearer(path, state, properties)
 
     def lost(self) -> None:
         """The modem is away, and with it whatever was under way and was reported."""
@@ -132,15 +131,15 @@ class Connection:
 
     # --- the PIN -------------------------------------------------------------------------------------------------------
 
-    def _unlock(self, properties: ModemProperties) -> None:
+    def _enter_pin(self, properties: ModemProperties) -> None:
         """One try with one PIN, ever: three wrong ones lock the card. What was tried is remembered on disk before it is sent, by
         the PIN file's identity, so that a restart (also one in the middle) does not try the same again."""
         if properties.modem.get("UnlockRequired") != _SIM_PIN:
-            self._is("puk_needed", "the SIM asks for another code than its PIN; hint: unlock it in a phone")
+            self._set_state("puk_needed", "the SIM asks for another code than its PIN; hint: unlock it in a phone")
             return
         file, answer = self._settings.pin_file, self._modem.outcome("SendPin")
         if file is None:
-            self._is("pin_needed", "the SIM asks for its PIN; hint: pin_file in [path.modem.connection]")
+            self._set_state("pin_needed", "the SIM asks for its PIN; hint: pin_file in [path.modem.connection]")
             return
         try:
             pin, marker = self._pin(file)
@@ -149,14 +148,16 @@ class Connection:
                     marker.unlink(missing_ok=True)  # it never reached the card
                     self._not_before = self._clock() + LONGEST_AGAIN_S
                     raise ValueError(f"{answer.text}; hint: install the polkit rule")
-                self._is("pin_refused", f"{answer.text}; hint: write the right PIN into {file}")
+                self._set_state("pin_refused", f"{answer.text}; hint: write the right PIN into {file}")
             if self._clock() < self._not_before or (self.state in ("pin_sent", "pin_refused") and marker.exists()):
                 return
             left = properties.modem.get("UnlockRetries", {}).get(_SIM_PIN)
             if isinstance(left, int) and left <= 1:
-                self._is("pin_refused", "the card has one try left, which is for people; hint: unlock it in a phone")
+                self._set_state(
+                    "pin_refused", "the card has one try left, which is for people; hint: unlock it in a phone"
+                )
             elif marker.exists():
-                self._is(
+                self._set_state(
                     "pin_refused",
                     f"this PIN was tried before and did not open it; hint: write the right one into {file}",
                 )
@@ -164,13 +165,15 @@ class Connection:
                 marker.parent.mkdir(parents=True, exist_ok=True)
                 marker.touch()
                 self._modem.begin("SendPin", Call(properties.modem["Sim"], SIM, "SendPin", "s", (pin,)))
-                self._is("pin_sent", "the PIN was sent, once")
+                self._set_state("pin_sent", "the PIN was sent, once")
         except ValueError as error:
-            self._is("pin_unusable", str(error))
+            self._set_state("pin_unusable", str(error))
         except OSError as error:
-            self._is("pin_unusable", f"{error.filename}: {error.strerror}; a try that cannot be remembered is not made")
+            self._set_state(
+                "pin_unusable", f"{error.filename}: {error.strerror}; a try that cannot be remembered is not made"
+            )
 
-    def _unlocked(self) -> None:
+    def _forget_tried_pin(self) -> None:
         """The card is open, whoever opened it: what was remembered of tries is no longer true."""
         if self.state == "pin_unusable":
             self._not_before = 0.0
@@ -192,13 +195,13 @@ class Connection:
 
     # --- the bearer ----------------------------------------------------------------------------------------------------
 
-    def _bear(self, path: str, state: int, properties: ModemProperties) -> None:
+    def _update_bearer(self, path: str, state: int, properties: ModemProperties) -> None:
         registered = properties.registration.get("RegistrationState")
         if registered == 3:
-            self._is("registration_denied", "the network does not take this SIM")
+            self._set_state("registration_denied", "the network does not take this SIM")
         elif not self._settings.roaming and registered in _ROAMING:
             network = properties.registration.get("OperatorCode") or "an unknown network"
-            self._is("roaming_refused", f"registered with {network}, which is not this SIM's own")
+            self._set_state("roaming_refused", f"registered with {network}, which is not this SIM's own")
             self._modem.outcome("Disconnect")  # of the poll before
             if state == CONNECTED:
                 self._modem.begin("Disconnect", Call(path, SIMPLE, "Disconnect", "o", ("/",)))
@@ -207,12 +210,12 @@ class Connection:
         elif state == REGISTERED or self._modem.pending("Connect"):
             self._connect(path)
         elif state < REGISTERED:
-            self._is("searching", "not registered with a network")
+            self._set_state("searching", "not registered with a network")
 
     def _connect(self, path: str) -> None:
         outcome = self._modem.outcome("Connect")
         if isinstance(outcome, Refused):
-            self._is("not_connected", f"{outcome.text or outcome.name}; tried again in {self._again_s:.0f} s")
+            self._set_state("not_connected", f"{outcome.text or outcome.name}; tried again in {self._again_s:.0f} s")
             self._not_before = self._clock() + self._again_s
             self._again_s = min(2 * self._again_s, LONGEST_AGAIN_S)
         if self._modem.pending("Connect") or self._clock() < self._not_before:
@@ -220,10 +223,10 @@ class Connection:
         try:
             wanted = self._wanted()
         except ValueError as error:
-            self._is("not_connected", str(error))
+            self._set_state("not_connected", str(error))
             return
         self._modem.begin("Connect", Call(path, SIMPLE, "Connect", "a{sv}", (wanted,)))
-        self._is("connecting", f"with {self._settings.apn}")
+        self._set_state("connecting", f"with {self._settings.apn}")
 
     def _wanted(self) -> dict[str, tuple[str, Any]]:
         settings = self._settings
@@ -249,12 +252,12 @@ class Connection:
         answer = self._modem.outcome("Bearer")
         if isinstance(answer, Mapping):
             self.given = given(answer)
-            self._is("connected", self.given.line())
+            self._set_state("connected", self.given.line())
         bearers = properties.modem.get("Bearers", [])
         if bearers:
             self._modem.begin("Bearer", get_all(str(bearers[-1]), BEARER))
 
-    def _is(self, state: str, detail: str) -> None:
+    def _set_state(self, state: str, detail: str) -> None:
         """The state, told when it or its detail is another one."""
         self.state = state
         if self._reported != (state, detail):
@@ -372,15 +375,15 @@ class ManagedPoller(PollThread):
         ended_ns, self._reported = time.monotonic_ns(), answer.properties
         reading = self._in_range(decode(answer.properties))
         if self._connection is not None:
-            self._tend(self._connection, answer)
+            self._update_connection(self._connection, answer)
         return ModemAnswer(ended_ns, reading, None, (answer.path, answer.changes, reading))
 
     def _who(self) -> tuple[str | None, str | None]:
         return DRIVER, self._modem.identity.model or None
 
-    def _tend(self, connection: Connection, answer: Answer) -> None:
+    def _update_connection(self, connection: Connection, answer: Answer) -> None:
         try:
-            connection.tend(answer.path, answer.properties)
+            connection.update(answer.path, answer.properties)
             self._on_given(connection.given)
         except BusLost as error:
             self._log_once(NO_ANSWER, error)

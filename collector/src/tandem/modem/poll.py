@@ -41,7 +41,6 @@ class Poll:
 
     @property
     def late_ms(self) -> float:
-        """How long after its due time the poll began."""
         return max(0, self.began_monotonic_ns - self.due_monotonic_ns) / 1e6
 
     @property

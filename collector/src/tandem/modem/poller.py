@@ -1,5 +1,5 @@
-"""A thread that polls one modem once a period and bears whatever happens to it: due at fixed instants, woken for errands, each poll handed
-over; and what is asked of a modem at an AT port or a web server."""
+"""A thread that polls one modem once a period and bears whatever happens to it: due at fixed instants, woken for calls from other
+threads, each poll handed over; and what is asked of a modem at an AT port or a web server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class ThreadExecutor:
-    """``wake_fd`` ends the owner's waits: readable while an errand waits or ``wake`` was called; -1 once closed."""
+    """``wake_fd`` ends the owner's waits: readable while a submitted call waits or ``wake`` was called; -1 once closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -174,8 +174,8 @@ class PollThread(ABC):
 
     @abstractmethod
     def _listen(self, until: float) -> bool:
-        """Take what comes unasked until ``time.monotonic()`` reaches ``until`` or there is an errand; False, at once, when nothing
-        is open to listen to."""
+        """Take what comes unasked until ``time.monotonic()`` reaches ``until`` or another thread submits a call; False, at once, when
+        nothing is open to listen to."""
 
     @abstractmethod
     def _close(self) -> None:
@@ -219,7 +219,7 @@ class PollThread(ABC):
         return reading
 
     def _wait_until(self, due_ns: int) -> bool:
-        """Wait for the due time, doing errands and listening; False when stopping."""
+        """Wait for the due time, doing what other threads submit, and listening; False when stopping."""
         while not self._stopping:
             if self._executor.run():
                 continue

@@ -47,7 +47,6 @@ class Turn:
     failure: str | None = None
 
     def as_json(self) -> dict[str, str]:
-        """Without a failure that there was not."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -108,7 +107,6 @@ def _transcript(
 
 
 def _replay(turn: Turn) -> Response:
-    """The response that a turn's bytes are."""
     dialogue = Dialogue(Command(turn.send))
     responses = (dialogue.feed(line) for line in LineSplitter().feed(turn.receive.encode("latin-1")))
     return next(response for response in responses if response is not None)
@@ -315,15 +313,10 @@ def _element(match: re.Match[str]) -> str:
     return f"<{name}{attributes}>{value}</{name}>"
 
 
-def _values(found: Any) -> Any:  # noqa: ANN401 - any JSON value, the same kind back
+def _values(found: Any, personal: bool = False) -> Any:  # noqa: ANN401 - any JSON value, the same kind back
+    """``personal``: it stands under a name of ``_PERSONAL_FIELDS``."""
     if isinstance(found, dict):
-        return {name: _all_blank(one) if _PERSONAL_FIELDS.search(name) else _values(one) for name, one in found.items()}
-    return [_values(one) for one in found] if isinstance(found, list) else found
-
-
-def _all_blank(found: Any) -> Any:  # noqa: ANN401 - as above
-    if isinstance(found, dict):
-        return {name: _all_blank(one) for name, one in found.items()}
+        return {name: _values(one, personal or bool(_PERSONAL_FIELDS.search(name))) for name, one in found.items()}
     if isinstance(found, list):
-        return [_all_blank(one) for one in found]
-    return _removed(str(found)) if isinstance(found, str | int | float) and not isinstance(found, bool) else found
+        return [_values(one, personal) for one in found]
+    return _removed(str(found)) if personal and not isinstance(found, bool | None) else found

@@ -204,8 +204,6 @@ def reset(session: Session, step: str) -> str:
     try:
         if isinstance(channel, WebChannel):
             return reset_web(session, channel, step)
-        if not isinstance(channel, Channel):
-            raise CannotStepError(f"{step} is no step of this kind of modem")
         if step == AT:
             return _dialogue(channel)
         if step == CFUN:

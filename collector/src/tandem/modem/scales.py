@@ -21,7 +21,6 @@ def at(values: Sequence[str], index: int) -> str:
 
 
 def whole(text: str) -> int | None:
-    """A decimal whole number."""
     return int(text) if _WHOLE.match(text) else None
 
 
@@ -44,7 +43,6 @@ def code(text: str, lowest: int, highest: int) -> int | None:
 
 
 def within(value: float | None, lowest: float, highest: float) -> float | None:
-    """The value when it is between the limits."""
     return value if value is not None and lowest <= value <= highest else None
 
 

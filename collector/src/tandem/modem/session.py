@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
-from typing import Protocol
 
 from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import NoAnswer, PortLost, Response, Unsolicited
@@ -23,51 +22,26 @@ from tandem.modem.sim import card_hash
 from tandem.modem.usb import SYS, USB_PORT, find
 from tandem.modem.web import WebChannel, session_ended, web_address
 
-
-class Conversation(Protocol):
-    """What both channels can do; see ``at.channel.Channel`` and ``web.WebChannel``."""
-
-    def ask(self, command: str, deadline_s: float) -> Response: ...
-
-    def listen(self, until: float) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class Access(Protocol):
-    """Where a modem is. ``name``: for people."""
-
-    @property
-    def name(self) -> str: ...
-
-    def look(self) -> str:
-        """Where it is now, a device's name or an address; PortLost when it is not there."""
-        ...
-
-    def open(self, where: str, wake_fd: int | None) -> Conversation:
-        """Open what ``look`` found; PortLost when that cannot be."""
-        ...
-
-    def moved(self, channel: Conversation, where: str) -> bool:
-        """Whether ``where`` is another device by now than the one that ``channel`` is open at."""
-        ...
+Conversation = Channel | WebChannel
 
 
 class DevicePort:
-    """A device, or a symbolic link to one, which is resolved whenever it is opened."""
+    """A device, or a symbolic link to one, which is resolved whenever it is opened. ``name``: for people."""
 
     def __init__(self, path: str) -> None:
         self.name = path
 
     def look(self) -> str:
+        """Where it is now, a device's name or an address; PortLost when it is not there."""
         _there(self.name)
         return self.name
 
     def open(self, where: str, wake_fd: int | None) -> Channel:
+        """Open what ``look`` found; PortLost when that cannot be."""
         return Channel(open_port(where), wake_fd=wake_fd)
 
     def moved(self, channel: Conversation, where: str) -> bool:
-        """A link that was moved leads to another device."""
+        """Whether ``where`` is another device by now than the one that ``channel`` is open at, as when a link was moved."""
         there = _there(where)
         if not isinstance(channel, Channel) or not stat.S_ISCHR(there.st_mode):
             return False
@@ -75,7 +49,7 @@ class DevicePort:
         return (opened.st_rdev, opened.st_ino) != (there.st_rdev, there.st_ino)
 
 
-class UsbPlace(DevicePort):
+class UsbPort(DevicePort):
     """The collector's port of the modem at a USB path (``1-1.2``), or of one of its interfaces (``1-1.2:1.3``), whatever the
     system calls it now."""
 
@@ -101,7 +75,7 @@ Interface = str | Callable[[], str | None] | None
 
 
 class WebServer:
-    """The web server of a stick, by its interface."""
+    """The web server of a stick, by its interface; used as a ``DevicePort``."""
 
     def __init__(self, url: str, interface: Interface = None) -> None:
         web_address(url)
@@ -114,13 +88,18 @@ class WebServer:
 
     def open(self, where: str, wake_fd: int | None) -> WebChannel:
         """Nothing is sent yet."""
-        interface = self._interface() if callable(self._interface) else self._interface
-        return WebChannel(where, interface, wake_fd)
+        return WebChannel(where, self._present(), wake_fd)
 
-    def moved(self, channel: Conversation, where: str) -> bool:  # noqa: ARG002 - as Access has it
+    def moved(self, channel: Conversation, where: str) -> bool:  # noqa: ARG002 - as DevicePort has it
         """Whether another interface leads to it by now."""
-        interface = self._interface() if callable(self._interface) else self._interface
-        return isinstance(channel, WebChannel) and channel.interface != interface
+        return isinstance(channel, WebChannel) and channel.interface != self._present()
+
+    def _present(self) -> str | None:
+        return self._interface() if callable(self._interface) else self._interface
+
+
+Access = DevicePort | WebServer
+"""Where a modem is."""
 
 
 def access(port: str | None, usb: str | None = None, interface: Interface = None) -> Access:
@@ -128,7 +107,7 @@ def access(port: str | None, usb: str | None = None, interface: Interface = None
     if (port is None) == (usb is None):
         raise ValueError("name either a port or a USB path")
     if usb is not None:
-        return UsbPlace(usb)
+        return UsbPort(usb)
     if port is not None and port.startswith("http://"):
         return WebServer(port, interface)
     return DevicePort(str(port))
@@ -184,7 +163,7 @@ def prepare(channel: Channel, driver_name: str, gnss: bool = False) -> tuple[Ide
     return identity, driver
 
 
-def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driver]:
+def prepare_web(channel: WebChannel, driver_name: str) -> tuple[Identity, Driver]:
     """The family of a stick that has only a web server: the one named, else the first whose questions it answers.
 
     A web page does not say of itself what the standard's commands say, so the identity stays empty. A family whose own kind of

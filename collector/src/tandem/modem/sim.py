@@ -128,7 +128,6 @@ def secret_of(file: Path) -> bytes:
 # network's part is kept.
 
 
-_DEADLINE_S = 2.0
 _MNC_LENGTH = "AT+CRSM=176,28589,0,0,4"
 """READ BINARY of EF-AD (3GPP TS 31.102 clause 4.2.18): byte 4 is the number of digits of the MNC."""
 _PROVIDER = "AT+CRSM=176,28486,0,0,17"
@@ -150,14 +149,14 @@ UNTOLD = HomeNetwork()
 def home_network(channel: Channel) -> HomeNetwork:
     """At an AT port whose SIM is ready. Nothing that the modem does not tell is an error. PortLost when it goes away."""
     try:
-        imsi = _imsi(channel.ask("AT+CIMI", _DEADLINE_S))  # 27.007 clause 5.6
+        imsi = _imsi(channel.ask("AT+CIMI", DEADLINE_S))  # 27.007 clause 5.6
         if imsi is None:
             return UNTOLD
         registered = _operator(channel, 2)
-        digits = mnc_digits(_file(channel.ask(_MNC_LENGTH, _DEADLINE_S)))
+        digits = mnc_digits(_file(channel.ask(_MNC_LENGTH, DEADLINE_S)))
         at_home = registered if registered and imsi.startswith(registered) else imsi[:5]
         plmn = at_home if digits is None else imsi[: 3 + digits]
-        name = provider_name(_file(channel.ask(_PROVIDER, _DEADLINE_S)))
+        name = provider_name(_file(channel.ask(_PROVIDER, DEADLINE_S)))
         return HomeNetwork(plmn, name or (_operator(channel, 0) if registered == plmn else None))
     except NoAnswer:
         return UNTOLD
@@ -198,8 +197,8 @@ def _file(response: Response) -> bytes:
 
 def _operator(channel: Channel, form: int) -> str | None:
     """``+COPS?`` (27.007 clause 7.3); ``form`` 0: its name, 2: its MCC and MNC."""
-    channel.ask(f"AT+COPS=3,{form}", _DEADLINE_S)
-    answer = channel.ask("AT+COPS?", _DEADLINE_S)
+    channel.ask(f"AT+COPS=3,{form}", DEADLINE_S)
+    answer = channel.ask("AT+COPS?", DEADLINE_S)
     for line in answer.lines if answer.final.ok else ():
         fields = values(line) if prefix(line) else ()
         if len(fields) >= 3 and fields[1] == str(form) and fields[2].strip():
@@ -228,7 +227,7 @@ class Card:
 
 def card_at(channel: Channel, wanted: str | None, secret: bytes | None) -> Card:
     """At an AT port. ``wanted``: the hash of the SIM that must be there, made with ``secret``. NoAnswer, PortLost."""
-    state = pin_state(channel.ask("AT+CPIN?", _DEADLINE_S))
+    state = pin_state(channel.ask("AT+CPIN?", DEADLINE_S))
     if state != READY or wanted is None or secret is None:
         return Card(state)
     found = card_hash(channel, secret)

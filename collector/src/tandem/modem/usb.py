@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from tandem.modem.base import InterfaceRule, KnownDevice, Role
+from tandem.modem.base import KnownDevice, Role
 from tandem.modem.families import drivers
 
 
@@ -50,15 +50,12 @@ class UsbInterface:
 
     number: int
     usb_class: str
-    subclass: str
     protocol: str
-    kernel_driver: str | None
     ports: tuple[str, ...]
     networks: tuple[str, ...]
 
     @property
     def serial_port(self) -> str | None:
-        """Its tty, when it has one."""
         return next((port for port in self.ports if port.startswith("tty")), None)
 
 
@@ -120,7 +117,9 @@ def usb_devices(root: Path = SYS) -> tuple[UsbDevice, ...]:
     folder = root / "bus" / "usb" / "devices"
     names = sorted(_children(folder))
     found = (_device(folder / name, names) for name in names if USB_PATH.match(name))
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: _order(one.path)))
+    return tuple(
+        sorted((one for one in found if one is not None), key=lambda one: list(map(int, re.split(r"[-.]", one.path))))
+    )
 
 
 def modems(root: Path = SYS, known: Sequence[KnownDevice] | None = None) -> tuple[FoundModem, ...]:
@@ -188,10 +187,6 @@ def _device_at(path: str, root: Path) -> UsbDevice | None:
     return _device(folder / path, sorted(_children(folder)))
 
 
-def _order(path: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.split(r"[-.]", path))
-
-
 def _device(folder: Path, names: Sequence[str]) -> UsbDevice | None:
     vendor, product = _text(folder / "idVendor"), _text(folder / "idProduct")
     if vendor is None or product is None or _text(folder / "bDeviceClass") == _HUB:
@@ -212,20 +207,12 @@ def _interface(folder: Path) -> UsbInterface | None:
     number = _text(folder / "bInterfaceNumber")
     if number is None or not re.fullmatch(r"[0-9a-fA-F]{1,2}", number):
         return None
-    usb_class, subclass, protocol = (
-        (_text(folder / f"bInterface{name}") or "").lower() for name in ("Class", "SubClass", "Protocol")
-    )
-    try:
-        kernel_driver: str | None = (folder / "driver").readlink().name
-    except OSError:
-        kernel_driver = None
+    usb_class, protocol = ((_text(folder / f"bInterface{name}") or "").lower() for name in ("Class", "Protocol"))
     ports = sorted({*_children(folder), *_children(folder / "tty"), *_children(folder / "usbmisc")})
     return UsbInterface(
         int(number, 16),
         usb_class,
-        subclass,
         protocol,
-        kernel_driver,
         tuple(port for port in ports if re.match(r"(?:ttyUSB|ttyACM|cdc-wdm)[0-9]+\Z", port)),
         tuple(sorted(_children(folder / "net"), key=lambda name: (len(name), name))),
     )
@@ -273,8 +260,8 @@ def _modem(device: UsbDevice, known: Sequence[KnownDevice]) -> FoundModem | None
 
 
 def _role(claimed: Sequence[KnownDevice], interface: UsbInterface) -> Role | None:
-    shape = (interface.number, interface.usb_class, interface.subclass, interface.protocol)
-    return next((rule.role for one in claimed for rule in one.interfaces if rule.fits(*shape)), None)
+    keys: list[int | str] = [interface.number, *([interface.protocol] if interface.usb_class == "ff" else [])]
+    return next((one.roles[key] for one in claimed for key in keys if key in one.roles), None)
 
 
 def _waits(becomes: Sequence[KnownDevice]) -> str:
@@ -322,27 +309,16 @@ def rules(known: Sequence[KnownDevice]) -> str:
 def _block(device: KnownDevice) -> str:
     ids = f'ATTRS{{idVendor}}=="{device.vendor}", ATTRS{{idProduct}}=="{device.product}"'
     lines = [
-        f"# {device.family}: {', '.join(_one_line(model) for model in device.models)}",
+        f"# {device.family}: {', '.join(' '.join(model.split()) for model in device.models)}",
         'ACTION=="add", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", '
         + ids.replace("ATTRS", "ATTR")
         + ', TEST=="power/control", ATTR{power/control}="on"',
     ]
     ours = "at-second" if device.has_second_port else "at"
-    for rule in device.interfaces:
-        link = {ours: "at", "nmea": "nmea"}.get(rule.role)
+    for key, role in device.roles.items():
+        link = {ours: "at", "nmea": "nmea"}.get(role)
         if link is not None:
-            ignore = ', ENV{ID_MM_PORT_IGNORE}="1"' if rule.role == "at-second" else ""
-            lines.append(f'SUBSYSTEM=="tty", {ids}, {_rule_for(rule)}{ignore}, SYMLINK+="tandem/$id-{link}"')
+            which = f'NUMBER}}=="{key:02x}"' if isinstance(key, int) else f'CODES}}=="ff/*/{key}"'
+            ignore = ', ENV{ID_MM_PORT_IGNORE}="1"' if role == "at-second" else ""
+            lines.append(f'SUBSYSTEM=="tty", {ids}, ENV{{.TANDEM_{which}{ignore}, SYMLINK+="tandem/$id-{link}"')
     return "\n".join(lines) + "\n"
-
-
-def _rule_for(rule: InterfaceRule) -> str:
-    found = [] if rule.number is None else [f'ENV{{.TANDEM_NUMBER}}=="{rule.number:02x}"']
-    codes = (rule.usb_class, rule.subclass, rule.protocol)
-    if any(codes):
-        found.append(f'ENV{{.TANDEM_CODES}}=="{"/".join(code or "*" for code in codes)}"')
-    return ", ".join(found)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

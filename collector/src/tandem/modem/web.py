@@ -5,15 +5,12 @@ want them: Huawei's HiLink refuses with 125002 or 125003 whoever has not taken a
 ``/api/webserver/SesTokInfo``; ZTE's goform answers 200 with empty fields unless a Referer names the stick itself. Each stick is asked
 over its own interface: identical ones have the same address.
 
-The standard library's client limits each wait, not their sum: a server that dribbles would hold a poll for ever. So the socket
-never blocks, and every wait is one ``poll`` of the kernel until the same instant of CLOCK_MONOTONIC."""
+The standard library's client limits each wait, not their sum: a server that dribbles would hold a poll for ever. So the socket has
+one deadline for all of them."""
 
 from __future__ import annotations
 
-import errno
 import http.client
-import io
-import os
 import re
 import select
 import socket
@@ -40,7 +37,6 @@ class Answer:
     body: str
 
     def header(self, name: str) -> str | None:
-        """The first value of a header."""
         return next(iter(self.headers.get(name.lower(), ())), None)
 
 
@@ -58,10 +54,10 @@ def get(
     NoAnswer when that passes, when the server closes in the middle, or says what is no HTTP or too much. PortLost when nobody is
     there or ``interface`` is gone. Redirects are not followed.
     """
-    with _connected(host, port, until, interface) as sock:
-        wire = _Wire(sock, until)
+    with _DeadlineSocket(until) as sock:
+        _connect(sock, host, port, interface)
         client = http.client.HTTPConnection(host, port)
-        client.sock = wire  # it needs makefile, sendall and close only
+        client.sock = sock
         try:
             body_sent = None if post is None else post.encode()
             client.putrequest("GET" if body_sent is None else "POST", target, skip_accept_encoding=True)
@@ -70,18 +66,20 @@ def get(
             if body_sent is not None:
                 client.putheader("Content-Length", str(len(body_sent)))
             client.endheaders(body_sent)
-            response = client.getresponse()
-            body = response.read(MAX_BODY_BYTES + 1)
-            # A body of announced length is read short without an error when the server closes in the middle; heads that are cut
-            # short look like heads without a length and nothing behind them.
-            short = response.length not in (None, 0) and len(body) <= MAX_BODY_BYTES
-            short = short or (response.status == 200 and not body and response.length is None and not response.chunked)
+            with client.getresponse() as response:
+                body = response.read(MAX_BODY_BYTES + 1)
+                # A body of announced length is read short without an error when the server closes in the middle; heads that are cut
+                # short look like heads without a length and nothing behind them.
+                short = response.length not in (None, 0) and len(body) <= MAX_BODY_BYTES
+                short = short or (
+                    response.status == 200 and not body and response.length is None and not response.chunked
+                )
         except (http.client.HTTPException, ValueError) as error:
             raise NoAnswer(f"{target}: no whole HTTP answer ({type(error).__name__})") from error
+        except TimeoutError as error:
+            raise NoAnswer(f"{target}: {_TOO_LATE}") from error
         except OSError as error:
             raise NoAnswer(f"{target}: {error.strerror or error}") from error
-        finally:
-            client.close()
     if short:
         raise NoAnswer(f"{target}: the server closed in the middle of its answer")
     if len(body) > MAX_BODY_BYTES:
@@ -94,83 +92,53 @@ def get(
 
 def _text(body: bytes, charset: str | None) -> str:
     """The body's text in the charset that it names, else UTF-8; what does not fit is replaced, never an error."""
-    for name in (charset, "utf-8"):
-        if name is not None:
-            try:
-                return body.decode(name, "replace").removeprefix("\ufeff")
-            except (LookupError, ValueError):
-                continue  # a charset that nobody knows
-    return body.decode("latin-1")
+    try:
+        text = body.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):  # a charset that nobody knows
+        text = body.decode("utf-8", "replace")
+    return text.removeprefix("\ufeff")
 
 
-def _connected(host: str, port: int, until: float, interface: str | None) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+class _DeadlineSocket(socket.socket):
+    """``until``: CLOCK_MONOTONIC seconds for everything that is done with it, then TimeoutError."""
+
+    def __init__(self, until: float) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self._until = until
+
+    def _arm(self) -> None:
+        # Before each call: a server that always has one more byte must not outlast the deadline.
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.settimeout(left)
+
+    def connect(self, address: Any) -> None:  # noqa: ANN401 - as socket.socket
+        self._arm()
+        super().connect(address)
+
+    def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401 - as socket.socket
+        self._arm()
+        super().sendall(data, flags)
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:  # noqa: ANN401 - as socket.socket
+        self._arm()
+        return super().recv_into(buffer, nbytes, flags)
+
+
+_TOO_LATE = "no answer before the deadline"
+
+
+def _connect(sock: socket.socket, host: str, port: int, interface: str | None) -> None:
     try:
         if interface is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
-        code = sock.connect_ex((host, port))
-        if code == errno.EINPROGRESS:
-            _wait(sock, select.POLLOUT, until, "connecting")
-            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            raise OSError(code, os.strerror(code))
+        sock.connect((host, port))
+    except TimeoutError as error:
+        raise NoAnswer(f"{host}: {_TOO_LATE}") from error
     except OSError as error:
-        sock.close()
-        if error.errno == errno.ETIMEDOUT:
-            raise NoAnswer(f"{host}: {error.strerror}") from error
         through = f" on {interface}" if interface else ""
         raise PortLost(f"http://{host}:{port}{through}: {error.strerror}") from error
-    except NoAnswer:
-        sock.close()
-        raise
-    return sock
-
-
-def _wait(sock: socket.socket, event: int, until: float, doing: str) -> None:
-    poller = select.poll()
-    poller.register(sock, event)
-    left_ms = (until - time.monotonic()) * 1000
-    if left_ms <= 0 or not poller.poll(left_ms):
-        raise NoAnswer(f"{doing}: no answer before the deadline")
-
-
-class _Wire:
-    """A socket as http.client uses one, with one deadline for everything."""
-
-    def __init__(self, sock: socket.socket, until: float) -> None:
-        self._sock, self._until = sock, until
-
-    def sendall(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            try:
-                left = left[self._sock.send(left, socket.MSG_NOSIGNAL) :]
-            except BlockingIOError:
-                _wait(self._sock, select.POLLOUT, self._until, "sending")
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """What the response is read from."""
-        return io.BufferedReader(_Incoming(self._sock, self._until))
-
-    def close(self) -> None:
-        """The socket is closed by who opened it."""
-
-
-class _Incoming(io.RawIOBase):
-    def __init__(self, sock: socket.socket, until: float) -> None:
-        self._sock, self._until = sock, until
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - what can be written to has no name before Python 3.12
-        while True:
-            # Asked before each read: a server that always has one more byte must not outlast the deadline.
-            _wait(self._sock, select.POLLIN, self._until, "receiving")
-            try:
-                return self._sock.recv_into(buffer)
-            except BlockingIOError:
-                continue
 
 
 OK = Final("ok", "ok")

@@ -16,7 +16,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 A, CNAME, OPT, AAAA = 1, 5, 41, 28
 NOERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
@@ -41,7 +41,6 @@ class Record:
 
     name: str
     type: int
-    ttl_s: int
     value: str
 
 
@@ -112,7 +111,7 @@ def _record(raw: bytes, at: int) -> tuple[Record | None, int]:
     name, at = _name(raw, at)
     if at + _FIXED.size > len(raw):
         raise DnsError("ends within a record")
-    kind, class_, ttl_s, length = _FIXED.unpack_from(raw, at)
+    kind, class_, _ttl_s, length = _FIXED.unpack_from(raw, at)
     at += _FIXED.size
     end = at + length
     if end > len(raw):
@@ -122,16 +121,16 @@ def _record(raw: bytes, at: int) -> tuple[Record | None, int]:
     if kind == A:
         if length != 4:
             raise DnsError(f"an A record of {length} bytes")
-        return Record(name, kind, ttl_s, str(ipaddress.IPv4Address(raw[at:end]))), end
+        return Record(name, kind, str(ipaddress.IPv4Address(raw[at:end]))), end
     if kind == AAAA:
         if length != 16:
             raise DnsError(f"an AAAA record of {length} bytes")
-        return Record(name, kind, ttl_s, str(ipaddress.IPv6Address(raw[at:end]))), end
+        return Record(name, kind, str(ipaddress.IPv6Address(raw[at:end]))), end
     if kind == CNAME:
         target, after = _name(raw, at)
         if after != end:
             raise DnsError("an alias that is longer or shorter than its record")
-        return Record(name, kind, ttl_s, target), end
+        return Record(name, kind, target), end
     return None, end
 
 
@@ -190,150 +189,131 @@ class _Question:
     number: int = -1
     server: int = 0
     sent_ns: int = 0
-    status: str = "timeout"
 
 
-@dataclass(slots=True)
 class Asker:
-    """One path's. ``rate``: questions per second; ``timeout_s`` for each of ``tries``, which go to the resolvers in turn."""
+    """One path's, for one call of ``ask`` at a time. ``rate``: questions per second; ``timeout_s`` for each of ``tries``, which go to the
+    resolvers in turn."""
 
-    interface: str
-    resolvers: Sequence[str]
-    rate: float
-    timeout_s: float
-    tries: int
-    port: int = 53
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    _numbers: random.Random = field(default_factory=random.SystemRandom)  # numbers that others cannot guess: RFC 5452
+    def __init__(
+        self, interface: str, resolvers: Sequence[str], rate: float, timeout_s: float, tries: int, port: int = 53
+    ) -> None:
+        self._interface, self._resolvers, self._port = interface, resolvers, port
+        self._rate, self._timeout_ns, self._tries = rate, int(timeout_s * 1e9), tries
+        self._numbers = random.SystemRandom()  # numbers that others cannot guess: RFC 5452
+        self._sockets: list[socket.socket] = []
+        self._waiting: deque[_Question] = deque()
+        self._pending: dict[int, _Question] = {}
+        self._answers: dict[tuple[str, int], Answer] = {}
+        self.sent_bytes = self.received_bytes = 0
 
     def ask(
         self, names: Sequence[str], kinds: Sequence[int], stopped: Callable[[], bool]
     ) -> dict[tuple[str, int], Answer]:
         """Every name for every kind (``A``, ``AAAA``); what is missing when stopped is left out."""
-        answers: dict[tuple[str, int], Answer] = {}
-        waiting = deque(_Question(name, kind) for name in names for kind in kinds)
-        sockets = self._open()
-        if not sockets:
-            return {(q.name, q.kind): Answer("not sent") for q in waiting}
-        pending: dict[int, _Question] = {}
+        self._waiting = deque(_Question(name, kind) for name in names for kind in kinds)
+        self._pending, self._answers = {}, {}
+        self._sockets = self._open()
+        if not self._sockets:
+            return {(q.name, q.kind): Answer("not sent") for q in self._waiting}
         poll = select.poll()
-        for made in sockets:
+        for made in self._sockets:
             poll.register(made, select.POLLIN)
-        by_descriptor = {made.fileno(): (index, made) for index, made in enumerate(sockets)}
+        by_descriptor = {made.fileno(): index for index, made in enumerate(self._sockets)}
         next_ns = time.monotonic_ns()
         try:
-            while (waiting or pending) and not stopped():
+            while (self._waiting or self._pending) and not stopped():
                 now = time.monotonic_ns()
-                while waiting and len(pending) < _IN_FLIGHT and now >= next_ns:
-                    self._send(waiting.popleft(), sockets, pending, waiting, answers)
-                    next_ns = max(next_ns, now - 20_000_000) + int(1e9 / self.rate)
-                oldest = min((q.sent_ns for q in pending.values()), default=now)
-                due = oldest + int(self.timeout_s * 1e9)
-                wake = min(due, next_ns) if waiting and len(pending) < _IN_FLIGHT else due
+                while self._may_send and now >= next_ns:
+                    self._send(self._waiting.popleft())
+                    next_ns = max(next_ns, now - 20_000_000) + int(1e9 / self._rate)
+                oldest = min((q.sent_ns for q in self._pending.values()), default=now)
+                due = oldest + self._timeout_ns
+                wake = min(due, next_ns) if self._may_send else due
                 for descriptor, _ in poll.poll(min(200.0, max(0.0, (wake - time.monotonic_ns()) / 1e6 + 0.5))):
-                    self._receive(*by_descriptor[descriptor], pending, waiting, answers)
-                self._expire(pending, waiting, answers)
+                    self._receive(by_descriptor[descriptor])
+                self._expire()
         finally:
-            for made in sockets:
+            for made in self._sockets:
                 made.close()
-        return answers
+        return self._answers
+
+    @property
+    def _may_send(self) -> bool:
+        return bool(self._waiting) and len(self._pending) < _IN_FLIGHT
 
     def _open(self) -> list[socket.socket]:
         """One connected socket a resolver, so that answers come from it alone; those that cannot be reached at all are left out."""
         made = list[socket.socket]()
-        for address in self.resolvers:
+        for address in self._resolvers:
             one = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
             try:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.interface.encode() + b"\0")
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self._interface.encode() + b"\0")
                 one.setblocking(False)
-                one.connect((address, self.port))
+                one.connect((address, self._port))
             except OSError:
                 one.close()  # no route or no interface: counted as "not sent" when it is so for all
                 continue
             made.append(one)
         return made
 
-    def _send(
-        self,
-        question: _Question,
-        sockets: list[socket.socket],
-        pending: dict[int, _Question],
-        waiting: deque[_Question],
-        answers: dict[tuple[str, int], Answer],
-    ) -> None:
+    def _send(self, question: _Question) -> None:
         number = self._numbers.randrange(65536)
-        while number in pending:
+        while number in self._pending:
             number = self._numbers.randrange(65536)
-        question.number, question.server = number, question.tries % len(sockets)
+        question.number, question.server = number, question.tries % len(self._sockets)
         question.tries += 1
         question.sent_ns = time.monotonic_ns()
         raw = query(number, question.name, question.kind)
         try:
-            self.sent_bytes += sockets[question.server].send(raw)
+            self.sent_bytes += self._sockets[question.server].send(raw)
         except OSError:  # refused by the last answer (ICMP), or the path is down
-            question.status = "not sent"
-            self._again(question, waiting, answers)
+            self._again(question, "not sent")
             return
-        pending[number] = question
+        self._pending[number] = question
 
-    def _receive(
-        self,
-        index: int,
-        made: socket.socket,
-        pending: dict[int, _Question],
-        waiting: deque[_Question],
-        answers: dict[tuple[str, int], Answer],
-    ) -> None:
+    def _receive(self, server: int) -> None:
         try:
-            raw = made.recv(_LONGEST)
+            raw = self._sockets[server].recv(_LONGEST)
         except BlockingIOError:
             return
         except OSError:
-            for number in [n for n, q in pending.items() if q.server == index]:
-                question = pending.pop(number)
-                question.status = "refused"  # ICMP: nobody listens there
-                self._again(question, waiting, answers)
+            for number in [n for n, q in self._pending.items() if q.server == server]:
+                self._again(self._pending.pop(number), "refused")  # ICMP: nobody listens there
             return
         now = time.monotonic_ns()
         self.received_bytes += len(raw)
         number = int.from_bytes(raw[:2], "big")
-        waited_for = pending.get(number)
-        if waited_for is None or waited_for.server != index or len(raw) < 2:
+        question = self._pending.get(number)
+        if question is None or question.server != server or len(raw) < 2:
             return  # too late, or never sent
         try:
             message = decode(raw)
         except DnsError:
-            waited_for.status = "malformed"
-            self._again(pending.pop(number), waiting, answers)
+            self._again(self._pending.pop(number), "malformed")
             return
-        if not message.response or (message.name, message.type) != (waited_for.name, waited_for.kind):
+        if not message.response or (message.name, message.type) != (question.name, question.kind):
             return  # not ours: the right one may still come
-        del pending[number]
-        waited_for.status = _STATUS.get(message.code, f"code {message.code}")
-        if waited_for.status not in ("ok", "nxdomain") and waited_for.tries < self.tries:
-            waiting.append(waited_for)
+        del self._pending[number]
+        status = _STATUS.get(message.code, f"code {message.code}")
+        if status not in ("ok", "nxdomain") and question.tries < self._tries:
+            self._waiting.append(question)
             return
-        found = addresses(message, waited_for.name, waited_for.kind)
-        ms = (now - waited_for.sent_ns) / 1e6
-        answers[waited_for.name, waited_for.kind] = Answer(
-            waited_for.status, found, ms, waited_for.tries, message.truncated
-        )
+        found = addresses(message, question.name, question.kind)
+        ms = (now - question.sent_ns) / 1e6
+        self._answers[question.name, question.kind] = Answer(status, found, ms, question.tries, message.truncated)
 
-    def _expire(
-        self, pending: dict[int, _Question], waiting: deque[_Question], answers: dict[tuple[str, int], Answer]
-    ) -> None:
-        before = time.monotonic_ns() - int(self.timeout_s * 1e9)
-        for number in [n for n, q in pending.items() if q.sent_ns <= before]:
-            question = pending.pop(number)
-            question.status = "timeout"
-            self._again(question, waiting, answers)
+    def _expire(self) -> None:
+        before = time.monotonic_ns() - self._timeout_ns
+        for number in [n for n, q in self._pending.items() if q.sent_ns <= before]:
+            self._again(self._pending.pop(number), "timeout")
 
-    def _again(self, question: _Question, waiting: deque[_Question], answers: dict[tuple[str, int], Answer]) -> None:
-        if question.tries < self.tries:
-            waiting.append(question)
+    def _again(self, question: _Question, status: str) -> None:
+        """Another try, or ``status`` when it was the last."""
+        if question.tries < self._tries:
+            self._waiting.append(question)
         else:
-            answers[question.name, question.kind] = Answer(question.status, tries=question.tries)
+            self._answers[question.name, question.kind] = Answer(status, tries=question.tries)
 
 
 _STATUS = {NOERROR: "ok", NXDOMAIN: "nxdomain", SERVFAIL: "servfail", REFUSED: "refused"}

@@ -78,6 +78,9 @@ class Interface:
     alias: str | None = None
 
 
+_UNUSABLE6 = frozenset({"tentative", "dadfailed", "deprecated"})
+
+
 def interfaces(*where: str) -> dict[str, Interface]:
     """All interfaces by name; ``where``: options of ``ip``, as ``-n NAMESPACE``."""
     found = {}
@@ -85,11 +88,12 @@ def interfaces(*where: str) -> dict[str, Interface]:
         name = str(row.get("ifname", ""))
         flags = row.get("flags", [])
         known = [a for a in row.get("addr_info", []) if a.get("scope") == "global" and "local" in a]
+        usable6 = [a for a in known if a.get("family") == "inet6" and not _UNUSABLE6 & a.keys()]
         found[name] = Interface(
             name=name,
             usable="UP" in flags and "NO-CARRIER" not in flags,
             addresses=tuple(str(a["local"]) for a in known if a.get("family") == "inet"),
-            addresses6=tuple(str(a["local"]) for a in sorted(filter(_usable6, known), key=_preference6)),
+            addresses6=tuple(str(a["local"]) for a in sorted(usable6, key=_preference6)),
             networks=tuple(
                 f"{host}/{a.get('prefixlen')}" for a in known for host in (a["local"], a.get("address")) if host
             ),
@@ -98,10 +102,6 @@ def interfaces(*where: str) -> dict[str, Interface]:
             alias=row.get("ifalias"),
         )
     return found
-
-
-def _usable6(address: dict[str, Any]) -> bool:
-    return address.get("family") == "inet6" and not {"tentative", "dadfailed", "deprecated"} & address.keys()
 
 
 def _preference6(address: dict[str, Any]) -> tuple[bool, bool]:

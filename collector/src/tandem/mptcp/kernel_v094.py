@@ -1,5 +1,5 @@
 """The out-of-tree Multipath TCP kernel of multipath-tcp.org: v0.94 (Linux 4.14) and its like. Everything of it but its structures and
-files (``mptcp_abi.v094``): sockets, schedulers, controllers, counters (``V094``), paths (``FullMesh``), statistics (``Reader``).
+files (``mptcp_abi.v094``): sockets, schedulers, controllers, counters (``V094``), paths (``FullMesh``).
 
 Made after its public documentation and source, and after what v0.94.1 did in an emulated machine; ``tandem kernel --self-test`` compares
 the kernel that runs with what is expected here. Its sysctls are global and exist in the first network namespace only.
@@ -17,12 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tandem import mptcp_abi as abi
 from tandem.mptcp import netlink, sysctls
 from tandem.mptcp.iproute import IpError
-from tandem.mptcp.kernels import Kernel, available_controllers, binding_note, release
-from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
-from tandem.mptcp.statistics import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
+from tandem.mptcp.kernels import Kernel, binding_note, release
+from tandem.mptcp.path_manager import Endpoint, PathManager
 from tandem.mptcp_abi import AbiError, v094
 
 PATH_MANAGER = "net.mptcp.mptcp_path_manager"
@@ -64,9 +62,9 @@ class V094(Kernel):
     brings: Mapping[str, str] = MappingProxyType({name: f"modprobe {module}" for name, module in _CONTROLLERS.items()})
 
     def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
+        super().__init__(root)
         self.name = name_of(release(root))
-        self.untried: str | None = (
+        self.untried = (
             "tried in an emulated machine, not in the field"
             if self.name == "v0.94"
             else "made for v0.94; it has not run on this one"
@@ -109,9 +107,6 @@ class V094(Kernel):
             return {_word(now): now}
         there = [name for name, module in _SCHEDULERS.items() if self._module(module)]
         return {_word(name): name for name in ("default", now, *there)}
-
-    def controllers(self) -> frozenset[str] | None:
-        return available_controllers(self._root)
 
     def counters(self) -> dict[str, int]:
         try:
@@ -179,8 +174,6 @@ def _default(name: str | None) -> bool:
 # --- paths -----------------------------------------------------------------------------------------------------------
 
 _FULLMESH = "fullmesh"
-_MOST = 8
-"""MPTCP_MAX_ADDR: addresses of either end."""
 _KNOWN_S = 5.0
 """The kernel takes changes of interfaces to its list half a second later; two that cancel each other are none."""
 _LOOK_S = 0.02
@@ -196,6 +189,7 @@ class FullMesh(PathManager):
     name = "fullmesh"
 
     def __init__(self, root: Path = Path("/")) -> None:
+        super().__init__()
         self._root = root
         self._made: dict[int, Endpoint] = {}
         self._off: set[str] = set()
@@ -222,12 +216,8 @@ class FullMesh(PathManager):
             self._mark(had.interface, off=True)
             self._await(had.address, known=False)
 
-    def limits(self) -> Limits:
-        """The kernel's own, which nobody can change."""
-        return Limits(_MOST, _MOST)
-
-    def set_limits(self, limits: Limits) -> None:
-        """Nothing: see ``limits``."""
+    def raise_limits(self, subflows: int, accepted: int) -> None:
+        """Nothing: the kernel's own (MPTCP_MAX_ADDR, 8 addresses of either end) cannot be changed."""
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
         """Have new connections use this path manager, and no other interface than an endpoint's."""
@@ -299,49 +289,3 @@ class FullMesh(PathManager):
             self._off.add(interface)
         else:
             self._off.discard(interface)
-
-
-# --- statistics ------------------------------------------------------------------------------------------------------
-
-
-class Reader:
-    """Reads one socket again and again with the same buffers: MPTCP_INFO, or TCP_INFO where the connection is plain TCP.
-    ``root``: where its files are.
-
-    The kernel does not show a connection that left Multipath TCP after its handshake (an infinite mapping): ``fallback`` is true only
-    where the handshake already was plain TCP."""
-
-    def __init__(self, connection: socket.socket, root: Path = Path("/")) -> None:
-        self._socket, self._root = connection, root
-        self._multipath = isinstance(connection, v094.MultipathSocket)
-        self._info, self._plain = v094.InfoReader(connection, ROOM), abi.Memory(abi.TCP_INFO_BYTES)
-        self._numbers = abi.Numbers()
-        self._token: int | None = None
-
-    def read(self, now_ns: int) -> ConnectionSample:
-        """One sample, of this moment (CLOCK_MONOTONIC); StatisticsError when the connection can no longer be read."""
-        try:
-            info = self._info.read()
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise StatisticsError(error.errno, error.strerror) from error
-            return plain(self._socket, self._plain, now_ns, fallback=self._multipath)
-        rows = tuple(SubflowSample(self._numbers.of(s.local, s.remote), *s) for s in info.subflows)
-        return ConnectionSample(now_ns, False, self._whole(info), rows, len(rows))
-
-    def _whole(self, info: v094.Info) -> abi.MptcpInfo:
-        """In the words of the stock kernel; what this one does not say is absent."""
-        if self._token is None:
-            self._token = _token(self._socket, self._root)
-        meta = info.meta
-        return abi.MptcpInfo(0, self._token, meta.bytes_received, meta.bytes_acked, meta.last_data_recv_ms)
-
-
-def _token(connection: socket.socket, root: Path) -> int | None:
-    """The connection's token, by its socket's inode; None for who has no CAP_NET_ADMIN."""
-    try:
-        found = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
-    except (OSError, abi.AbiError):
-        return None
-    inode = os.fstat(connection.fileno()).st_ino
-    return next((one.token for one in found if one.inode == inode), None)

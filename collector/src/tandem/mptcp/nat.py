@@ -11,229 +11,28 @@ interface's addresses and routes, which an interface loses when it leaves a name
 everything back. (A namespace without a name would end with the collector, and the kernel would give the interface back bare, to the
 machine's first namespace.) INODE is the namespace that the collector itself is in: two collectors on one machine do not meet.
 
-Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. The interface's DHCP client loses it by this; ``Leases`` take over.
+Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. The interface's DHCP client loses it by this; ``NatKeeper`` takes over.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import math
 import os
 import random
 import shutil
 import socket
-import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from tandem.mptcp.dhcp import Answer, DhcpError, Lease, parse
 from tandem.mptcp.iproute import PROTOCOL, Interface, IpError, interfaces, ip, ip_json, quietly
-from tandem.mptcp.netlink import socket_in
-
-# ---------------------------------------------------------------------------------------------------------------------
-# A modem's address kept by DHCP, where its own client lost sight of the interface. Pure: times and answers in,
-# messages out.
-#
-# Messages of RFC 2131 with options of RFC 2132, as much as it takes to keep an address. Everything asks for a
-# broadcast answer: the client perhaps has no address that could be answered to. The address that there is (another
-# client got it) is requested at once, since how long it holds is not known. Until a server says something else it
-# stays: where nobody answers, it may have been set by hand.
-
-
-_FIXED = struct.Struct("!BBBBIHH4s4s4s4s16s64s128s")
-_COOKIE = b"\x63\x82\x53\x63"
-_REQUEST, _REPLY, _ETHERNET, _BROADCAST = 1, 2, 1, 0x8000
-_DISCOVER, _ASK = 1, 3
-_MASK, _ROUTER, _WANTED, _LEASE, _KIND, _SERVER, _ASKED_FOR, _RENEWAL, _CLIENT, _PAD, _END = (
-    1, 3, 50, 51, 53, 54, 55, 58, 61, 0, 255
-)  # fmt: skip
-_ANSWERS: dict[int, Literal["offer", "given", "refused"]] = {2: "offer", 5: "given", 6: "refused"}
-_SMALLEST = 300
-"""Bytes; some servers pass over what is smaller than a BOOTP message."""
-
-
-class DhcpError(ValueError):
-    """The bytes are no answer of a DHCP server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """``refused``: the requested address does not fit (any more). ``lease_s`` and ``renew_s``: seconds from now."""
-
-    kind: Literal["offer", "given", "refused"]
-    transaction: int
-    hardware: bytes
-    address: str
-    prefix: int
-    router: str | None
-    server: str | None
-    lease_s: int | None
-    renew_s: int | None
-
-
-def discover(transaction: int, hardware: bytes) -> bytes:
-    """Who gives addresses here?"""
-    return _message(_DISCOVER, transaction, hardware, b"")
-
-
-def request(transaction: int, hardware: bytes, address: str, server: str | None) -> bytes:
-    """May I have, or keep, ``address``? ``server``: whose offer that is; None to keep one of before (RFC 2131, 4.3.2: INIT-REBOOT)."""
-    wanted = _option(_WANTED, ipaddress.IPv4Address(address).packed)
-    if server is not None:
-        wanted += _option(_SERVER, ipaddress.IPv4Address(server).packed)
-    return _message(_ASK, transaction, hardware, wanted)
-
-
-def _message(kind: int, transaction: int, hardware: bytes, more: bytes) -> bytes:
-    none = bytes(4)
-    fixed = _FIXED.pack(
-        _REQUEST, _ETHERNET, len(hardware), 0, transaction, 0, _BROADCAST, none, none, none, none, hardware, b"", b""
-    )
-    options = _option(_KIND, bytes([kind])) + _option(_CLIENT, bytes([_ETHERNET]) + hardware) + more
-    options += _option(_ASKED_FOR, bytes([_MASK, _ROUTER, _LEASE, _RENEWAL]))
-    return (fixed + _COOKIE + options + bytes([_END])).ljust(_SMALLEST, bytes([_PAD]))
-
-
-def _option(kind: int, content: bytes) -> bytes:
-    return bytes([kind, len(content)]) + content
-
-
-def parse(data: bytes) -> Answer:
-    """A server's answer; DhcpError when it is none. A missing mask is taken for 255.255.255.0."""
-    if len(data) < _FIXED.size + len(_COOKIE):
-        raise DhcpError(f"{len(data)} bytes")
-    operation, _, length, _, transaction, _, _, _, given, _, _, hardware, _, _ = _FIXED.unpack_from(data)
-    if operation != _REPLY or data[_FIXED.size : _FIXED.size + 4] != _COOKIE or length > 16:
-        raise DhcpError("no answer of a server")
-    options = _options(data[_FIXED.size + 4 :])
-    kind = _ANSWERS.get(int.from_bytes(options.get(_KIND, b""), "big"))
-    if kind is None:
-        raise DhcpError("an answer of another kind")
-    address = ipaddress.IPv4Address(given)
-    if kind != "refused" and (address.is_unspecified or address.is_multicast or address.is_loopback):
-        raise DhcpError(f"{address} is no address for an interface")
-    return Answer(
-        kind,
-        transaction,
-        hardware[:length],
-        str(address),
-        _prefix(options.get(_MASK)),
-        _host(options.get(_ROUTER)),
-        _host(options.get(_SERVER)),
-        _seconds(options.get(_LEASE)),
-        _seconds(options.get(_RENEWAL)),
-    )
-
-
-def _options(data: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
-    at = 0
-    while at < len(data) and data[at] != _END:
-        if data[at] == _PAD:
-            at += 1
-            continue
-        if at + 1 >= len(data) or at + 2 + data[at + 1] > len(data):
-            raise DhcpError("an option that is longer than its message")
-        found.setdefault(data[at], data[at + 2 : at + 2 + data[at + 1]])
-        at += 2 + data[at + 1]
-    return found
-
-
-def _prefix(mask: bytes | None) -> int:
-    if mask is None or len(mask) != 4:
-        return 24
-    number = int.from_bytes(mask, "big")
-    ones = number.bit_count()
-    if number != (0xFFFFFFFF << (32 - ones)) & 0xFFFFFFFF:
-        raise DhcpError(f"{ipaddress.IPv4Address(mask)} is no mask")
-    return ones
-
-
-def _host(content: bytes | None) -> str | None:
-    """The first address of a list; None when there is none."""
-    if content is None or len(content) < 4 or not any(content[:4]):
-        return None
-    return str(ipaddress.IPv4Address(content[:4]))
-
-
-def _seconds(content: bytes | None) -> int | None:
-    return None if content is None or len(content) != 4 else int.from_bytes(content, "big")
-
-
-PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""From one question to the next without an answer; the last repeats."""
-KEEPING = 2
-"""After so many requests for the same address, any address is requested: a server that does not know it may keep silent."""
-LONGEST_S = 300.0
-"""An address is requested again after half of its time, at the latest after this: a modem that gives another one does not say so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a server gave."""
-
-    address: str
-    prefix: int
-    router: str | None
-
-
-class Lease:
-    """For one interface. ``hardware``: its MAC, 6 bytes; ``address``: what it has; ``number``: makes transaction numbers."""
-
-    def __init__(self, hardware: bytes, address: str | None, now_s: float, number: Callable[[], int]) -> None:
-        self._hardware, self._number = hardware, number
-        self._address = address
-        self._offer: Answer | None = None
-        self._transaction = number()
-        self._tries = 0
-        self.due_s = now_s
-        """When ``question`` is to be sent next; CLOCK_MONOTONIC seconds."""
-
-    def again(self, now_s: float) -> None:
-        """The link was away: whoever is there now gets a request at once."""
-        self._begin(now_s)
-
-    def _begin(self, due_s: float) -> None:
-        self._transaction, self._tries, self._offer, self.due_s = self._number(), 0, None, due_s
-
-    def question(self, now_s: float) -> bytes:
-        """What to send now; sets when to ask again."""
-        self.due_s = now_s + PAUSES_S[min(self._tries, len(PAUSES_S) - 1)]
-        self._tries += 1
-        if self._offer is not None:
-            offer, self._offer = self._offer, None  # one question for it; without an answer from the beginning
-            return request(self._transaction, self._hardware, offer.address, offer.server)
-        if self._address is not None and self._tries <= KEEPING:
-            return request(self._transaction, self._hardware, self._address, None)
-        return discover(self._transaction, self._hardware)
-
-    def take(self, answer: Answer, now_s: float) -> Given | None:
-        """What is given from now on; None while nothing is, or by an answer to somebody else."""
-        if (answer.transaction, answer.hardware) != (self._transaction, self._hardware):
-            return None
-        if answer.kind == "offer":
-            if answer.server is not None:
-                self._offer, self.due_s = answer, now_s
-            return None
-        if answer.kind == "refused":
-            self._address = None
-            self._begin(now_s)
-            return None
-        half_s = answer.renew_s or (answer.lease_s or 2 * LONGEST_S) / 2
-        self._address = answer.address
-        self._begin(now_s + min(LONGEST_S, max(PAUSES_S[0], half_s)))
-        return Given(answer.address, answer.prefix, answer.router)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The namespace behind its NAT, and who keeps the modem's address in it.
-
+from tandem.mptcp.netlink import socket_in, subscribe_routes
 
 log = logging.getLogger(__name__)
 
@@ -296,7 +95,6 @@ class Nat:
 
     @property
     def file(self) -> Path:
-        """Where the namespace can be entered."""
         return FOLDER / self.namespace
 
     @property
@@ -308,7 +106,6 @@ class Nat:
             return None
 
     def exists(self) -> bool:
-        """Whether there is something to take down."""
         return self.file.exists()
 
     def inside(self) -> dict[str, Interface]:
@@ -366,7 +163,6 @@ class Nat:
             time.sleep(0.05)
 
     def _enter(self, program: str, *arguments: str, given: str = "") -> None:
-        """Run a program inside."""
         found = [
             shutil.which(p, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for p in ("nsenter", program)
         ]
@@ -437,32 +233,45 @@ class _Held:
 _CLIENT_PORT, _SERVER_PORT = 68, 67
 
 
-class NatLease:
-    """For one NAT that is up, and one thread. OSError, IpError: the namespace or its modem has gone, or has no MAC to ask with."""
+class NatKeeper:
+    """Hears what changes behind one NAT that is up, and keeps its modem's address by DHCP, where the modem speaks that. For one thread.
+    OSError when the namespace has gone."""
 
     def __init__(self, nat: Nat) -> None:
-        self._there = ("-n", nat.namespace)
-        self.name = next(iter(nat.inside()), "")
-        row = next(iter(ip_json(*self._there, "address", "show", "dev", self.name)), {}) if self.name else {}
+        self._nat, self._there = nat, ("-n", nat.namespace)
+        self.changes = subscribe_routes(nat.file)
+        self._name = ""
+        self._up: bool | None = None
+        self._router: str | None = None
+        self._held: list[str] = []
+        self._lease: Lease | None = None
+        self._socket: socket.socket | None = None
+        try:
+            self._begin()
+        except (IpError, OSError) as error:
+            log.warning("%s: its address is not kept by DHCP: %s", nat.interface, error)
+
+    def _begin(self) -> None:
+        nat = self._nat
+        self._name = next(iter(nat.inside()), "")
+        row = next(iter(ip_json(*self._there, "address", "show", "dev", self._name)), {}) if self._name else {}
         hardware = (
             bytes.fromhex(str(row.get("address", "")).replace(":", "")) if row.get("link_type") == "ether" else b""
         )
         if len(hardware) != 6:
-            raise IpError(f"{self.name or 'no interface'} in {nat.namespace} speaks no DHCP")
+            raise IpError(f"{self._name or 'no interface'} in {nat.namespace} speaks no DHCP")
         self._held = [f"{a['local']}/{a['prefixlen']}" for a in row.get("addr_info", []) if a.get("family") == "inet"]
         address = self._held[0].split("/")[0] if self._held else None
         self._router = nat.modem_gateway()
-        self._up: bool | None = None
-        self._lease = Lease(hardware, address, time.monotonic(), lambda: random.getrandbits(32))
-        self._nat = nat
         self._socket = socket_in(nat.file, self._open)
+        self._lease = Lease(hardware, address, time.monotonic(), lambda: random.getrandbits(32))
 
     def _open(self) -> socket.socket:
         made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.name.encode() + b"\0")
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self._name.encode() + b"\0")
             made.bind(("", _CLIENT_PORT))
             made.setblocking(False)
         except BaseException:
@@ -470,115 +279,81 @@ class NatLease:
             raise
         return made
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
+    def filenos(self) -> list[int]:
+        return [one.fileno() for one in (self.changes, self._socket) if one is not None]
 
     @property
     def due_s(self) -> float:
-        """When ``turn`` is to be called, CLOCK_MONOTONIC seconds."""
-        return self._lease.due_s
+        """When ``turn`` is to be called, CLOCK_MONOTONIC seconds; infinite where no address is kept."""
+        return math.inf if self._lease is None else self._lease.due_s
 
     def seen(self) -> None:
-        """Something changed behind the NAT: a link that came back is asked at once. IpError when the namespace has gone."""
-        modem = self._nat.inside().get(self.name)
+        """Something changed behind the NAT: a link that came back is asked at once."""
+        if self._lease is None:
+            return
+        try:
+            modem = self._nat.inside().get(self._name)
+        except IpError:
+            return  # the namespace has gone: the next check takes the NAT down
         up = modem is not None and modem.usable
         if up and self._up is False:
             self._lease.again(time.monotonic())
         self._up = up
 
-    def turn(self) -> Given | None:
-        """Take the answers, ask what is due; what was given and differs from what there was, already set. IpError as ``ip``."""
+    def turn(self) -> tuple[str | None, str] | None:
+        """Take the answers and ask what is due. When the modem's address or next hop became another: the next hop now, and what changed,
+        in words; it has been set."""
+        if self._lease is None or self._socket is None:
+            return None
+        try:
+            given = self._exchange(self._lease, self._socket)
+            if given is None:
+                return None
+            now = f"now {given.address}, gateway {given.router or 'none'}"
+            return self._nat.modem_gateway(), f"{self._name} behind {self._nat.interface}: {now}"
+        except IpError:
+            return None  # as in ``seen``
+
+    def _exchange(self, lease: Lease, made: socket.socket) -> Answer | None:
+        """What was given and differs from what there was."""
         changed = None
         while True:
             try:
-                data = self._socket.recv(4096)
+                data = made.recv(4096)
             except OSError:  # nothing more, or the link went down, which netlink tells
                 break
             try:
-                given = self._lease.take(parse(data), time.monotonic())
+                given = lease.take(parse(data), time.monotonic())
             except DhcpError:
                 continue  # anybody may send anything to this port
             if given is not None and self._set(given):
                 changed = given
         now = time.monotonic()
-        if now >= self._lease.due_s:
-            question = self._lease.question(now)
-            try:
-                self._socket.sendto(question, ("255.255.255.255", _SERVER_PORT))
-            except OSError:
-                return changed  # the link is down just now: the next question is due already
+        if now >= lease.due_s:
+            question = lease.question(now)
+            with contextlib.suppress(OSError):  # the link is down just now: the next question is due already
+                made.sendto(question, ("255.255.255.255", _SERVER_PORT))
         return changed
 
-    def _set(self, given: Given) -> bool:
+    def _set(self, given: Answer) -> bool:
         address = f"{given.address}/{given.prefix}"
         router = given.router or self._router
         if self._held == [address] and router == self._router:
             return False
-        ip(*self._there, "address", "replace", address, "broadcast", "+", "dev", self.name)
+        ip(*self._there, "address", "replace", address, "broadcast", "+", "dev", self._name)
         hop = ("via", router) if router else ()
         # Before the old address goes, which takes the routes through its network along.
-        ip(*self._there, "route", "replace", "default", *hop, "dev", self.name, "protocol", PROTOCOL)
+        ip(*self._there, "route", "replace", "default", *hop, "dev", self._name, "protocol", PROTOCOL)
         for old in self._held:
             if old != address:
-                ip(*self._there, "address", "delete", old, "dev", self.name)
+                ip(*self._there, "address", "delete", old, "dev", self._name)
         # An address that was the first of its network takes the others along, unless they are promoted.
-        ip(*self._there, "address", "replace", address, "broadcast", "+", "dev", self.name)
-        ip(*self._there, "route", "replace", "default", *hop, "dev", self.name, "protocol", PROTOCOL)
+        ip(*self._there, "address", "replace", address, "broadcast", "+", "dev", self._name)
+        ip(*self._there, "route", "replace", "default", *hop, "dev", self._name, "protocol", PROTOCOL)
         self._held, self._router = [address], router
         return True
 
     def close(self) -> None:
-        self._socket.close()
-
-
-class Leases:
-    """One ``NatLease`` a NAT. A NAT whose modem has gone is left to the next check, which takes it down."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[Nat, int | None], NatLease | None] = {}
-        """By NAT and its namespace, which may be another one of the same name. None: the modem speaks no DHCP."""
-
-    def keep(self, nats: Sequence[Nat]) -> None:
-        """Those NATs are up now."""
-        wanted = {(nat, nat.inode) for nat in nats}
-        for gone in self._kept.keys() - wanted:
-            lease = self._kept.pop(gone)
-            if lease is not None:
-                lease.close()
-        for fresh in wanted - self._kept.keys():
-            self._kept[fresh] = None
-            try:
-                self._kept[fresh] = NatLease(fresh[0])
-            except (IpError, OSError) as error:
-                log.warning("%s: its address is not kept by DHCP: %s", fresh[0].interface, error)
-
-    def _open(self) -> list[tuple[Nat, NatLease]]:
-        return [(nat, lease) for (nat, _), lease in self._kept.items() if lease is not None]
-
-    def filenos(self) -> list[int]:
-        """For a selector."""
-        return [lease.fileno() for _, lease in self._open()]
-
-    def due_s(self) -> float:
-        """When ``turn`` is to be called, CLOCK_MONOTONIC seconds; infinite while nothing is kept."""
-        return min((lease.due_s for _, lease in self._open()), default=math.inf)
-
-    def seen(self) -> None:
-        """Something changed, here or behind a NAT."""
-        for _, lease in self._open():
-            with contextlib.suppress(IpError):
-                lease.seen()
-
-    def turn(self) -> list[tuple[Nat, str | None, str]]:
-        """Request and take what is due; the NAT of each modem whose address or next hop changed, the next hop now, and what changed."""
-        changed = []
-        for nat, lease in self._open():
-            with contextlib.suppress(IpError):
-                given = lease.turn()
-                if given is not None:
-                    now = f"now {given.address}, gateway {given.router or 'none'}"
-                    changed.append((nat, nat.modem_gateway(), f"{lease.name} behind {nat.interface}: {now}"))
-        return changed
-
-    def close(self) -> None:
-        self.keep(())
+        self.changes.close()
+        if self._socket is not None:
+            self._socket.close()

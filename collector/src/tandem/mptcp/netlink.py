@@ -101,7 +101,6 @@ def group_of(answer: bytes, group: str) -> tuple[int, int]:
 
 
 def attribute(kind: int, content: bytes) -> bytes:
-    """One attribute, with its padding."""
     length = _ATTRIBUTE.size + len(content)
     return _ATTRIBUTE.pack(length, kind) + content + bytes(_aligned(length) - length)
 
@@ -201,7 +200,6 @@ class Subscription:
         listening.setblocking(False)
 
     def join(self, group: int) -> None:
-        """Receive what is sent to this multicast group."""
         self.socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
 
     def fileno(self) -> int:

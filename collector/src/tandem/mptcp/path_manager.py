@@ -1,8 +1,8 @@
 """The kernel's path managers: which of our addresses one uses, whom it leaves subflows to, its events, the commands that it takes.
 
-``PathManager`` is what ``paths`` needs of any kernel; ``UpstreamKernel`` is the one in Linux since 5.6, through ``ip mptcp``;
-``kernel_v094`` has that of the v0.9x kernel. A connection keeps the path manager that the sysctl named when its socket was made
-(``choose``): the kernel's own takes no orders, and cannot open again a subflow to an address that the peer announced once.
+``PathManager`` is the one in Linux since 5.6, through ``ip mptcp``; ``kernel_v094`` has that of the v0.9x kernel. A connection keeps
+the path manager that the sysctl named when its socket was made (``choose``): the kernel's own takes no orders, and cannot open again
+a subflow to an address that the peer announced once.
 Events and commands are generic netlink, ``linux/mptcp_pm.h`` (events in the kernel since 5.12, commands since 5.19), and take
 CAP_NET_ADMIN. Python's pyroute2 of bookworm and trixie (0.7) knows endpoints and limits only, so both are decoded here.
 """
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError, ip, ip_json, program
@@ -47,59 +47,20 @@ class Endpoint:
     interface: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """``subflows``: further subflows a connection may have; ``accepted``: addresses of the peer that are accepted."""
-
-    subflows: int
-    accepted: int
-
-
-class PathManager(Protocol):
-    """A kernel's path manager. Every call raises ``IpError`` when the kernel refuses."""
-
-    name: str
-
-    def endpoints(self) -> dict[int, Endpoint]:
-        """All endpoints of this network namespace by id, whoever made them."""
-
-    def add(self, endpoint: Endpoint) -> None:
-        """Make the endpoint; running connections get a subflow from it at once."""
-
-    def remove(self, number: int) -> None:
-        """Delete the endpoint; running connections close their subflow from it."""
-
-    def limits(self) -> Limits:
-        """The limits in force."""
-
-    def set_limits(self, limits: Limits) -> None:
-        """Set both limits."""
-
-    def only_endpoints(self, interfaces: Collection[str]) -> None:
-        """Of all ``interfaces`` that there are, have connections use those of the endpoints only."""
-
-    def set_backup(self, number: int, backup: bool) -> None:
-        """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer; kept when ``add`` makes
-        the endpoint anew. From any thread."""
-
-    def undo_backup(self, number: int) -> list[str]:
-        """The command that takes ``set_backup`` back without this program; empty where nothing has to be."""
-
-    def restore(self) -> None:
-        """At the end: put back what was changed beside endpoints and limits."""
-
-
-class UpstreamKernel(PathManager):
-    """The in-kernel path manager of Linux 5.6 and later."""
+class PathManager:
+    """The in-kernel path manager of Linux 5.6 and later, and the base of the other kernel's. Every call raises ``IpError`` when the
+    kernel refuses."""
 
     name = "upstream"
 
     def __init__(self) -> None:
         self._backup: set[int] = set()
+        self._limits_before: tuple[int, int] | None = None
         self._lock = threading.Lock()
         """An endpoint made anew while it is made active again must not keep the order: the two come from different threads."""
 
     def endpoints(self) -> dict[int, Endpoint]:
+        """All endpoints of this network namespace by id, whoever made them."""
         found = {}
         for row in ip_json("mptcp", "endpoint", "show"):
             if "address" in row and "id" in row:
@@ -108,31 +69,44 @@ class UpstreamKernel(PathManager):
         return found
 
     def add(self, endpoint: Endpoint) -> None:
+        """Make the endpoint; running connections get a subflow from it at once."""
         device = ("dev", endpoint.interface) if endpoint.interface else ()
         with self._lock:
             flags = ("subflow", "backup") if endpoint.id in self._backup else ("subflow",)
             ip("mptcp", "endpoint", "add", endpoint.address, *device, "id", str(endpoint.id), *flags)
 
     def remove(self, number: int) -> None:
+        """Delete the endpoint; running connections close their subflow from it."""
         ip("mptcp", "endpoint", "delete", "id", str(number))
 
-    def limits(self) -> Limits:
+    def limits(self) -> tuple[int, int]:
+        """Further subflows that a connection may have, and addresses of the peer that are accepted."""
         # Not as JSON, which iproute2 6.1 does not have for limits: "add_addr_accepted 0 subflows 2".
         text = ip("mptcp", "limits", "show")
         words = text.split()
         row = dict(zip(words[0::2], words[1::2], strict=False))
         try:
-            return Limits(int(row["subflows"]), int(row["add_addr_accepted"]))
+            return int(row["subflows"]), int(row["add_addr_accepted"])
         except (KeyError, ValueError) as error:
             raise IpError(f"ip mptcp limits: {text.strip()!r} is not understood") from error
 
-    def set_limits(self, limits: Limits) -> None:
-        ip("mptcp", "limits", "set", "subflow", str(limits.subflows), "add_addr_accepted", str(limits.accepted))
+    def raise_limits(self, subflows: int, accepted: int) -> None:
+        """To these at least, until ``restore``."""
+        now = self.limits()
+        wanted = max(now[0], subflows), max(now[1], accepted)
+        if wanted != now:
+            self._set_limits(*wanted)
+            self._limits_before = self._limits_before or now
+
+    def _set_limits(self, subflows: int, accepted: int) -> None:
+        ip("mptcp", "limits", "set", "subflow", str(subflows), "add_addr_accepted", str(accepted))
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
-        """Nothing to do: this kernel uses no other address."""
+        """Of all ``interfaces`` that there are, have connections use those of the endpoints only: this kernel uses no other address."""
 
     def set_backup(self, number: int, backup: bool) -> None:
+        """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer; kept when ``add`` makes
+        the endpoint anew. From any thread."""
         # An order that changes nothing sends nothing.
         with self._lock:
             self._backup.discard(number)  # an order that is refused is not kept: nobody would take it back
@@ -141,10 +115,14 @@ class UpstreamKernel(PathManager):
                 self._backup.add(number)
 
     def undo_backup(self, number: int) -> list[str]:
+        """The command that takes ``set_backup`` back without this program; empty where nothing has to be."""
         return [program(), "mptcp", "endpoint", "change", "id", str(number), "nobackup"]
 
     def restore(self) -> None:
-        """Nothing to put back."""
+        """At the end: put back what was changed beside endpoints."""
+        if self._limits_before is not None:
+            self._set_limits(*self._limits_before)
+            self._limits_before = None
 
 
 _SYSCTLS = (("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1"))
@@ -274,7 +252,6 @@ class PmListener:
         return self._subscription.fileno()
 
     def read(self) -> list[PmEvent]:
-        """What came since."""
         pieces, missed = self._subscription.read()
         self.missed += missed
         events = []

@@ -3,7 +3,7 @@
 For path i (from 0): table TABLES+i with the default route over its interface; rules ``from ADDRESS`` and ``oif INTERFACE`` to
 that table; endpoint ENDPOINTS+i for its address; and a default route in the main table with a large metric, which unbound
 programs use only when nothing better exists. Tables, rule priorities, route protocol and endpoint ids come from a range of our
-own, and ``_clear`` touches nothing else. Without the ``from`` rule a join stays in SYN-SENT; without the ``oif`` rule a socket
+own, and ``KernelState.clear`` touches nothing else. Without the ``from`` rule a join stays in SYN-SENT; without the ``oif`` rule a socket
 bound to the interface has no route. A path whose address another path has is put behind a NAT (``nat``).
 """
 
@@ -22,7 +22,7 @@ from typing import Any, Literal
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.iproute import PROTOCOL, Interface, IpError, interfaces, ip, ip_json, quietly
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.path_manager import ENDPOINTS, MOST, Endpoint, Limits, PathManager
+from tandem.mptcp.path_manager import ENDPOINTS, MOST, Endpoint, PathManager
 
 State = Literal["up", "no_address", "ipv6_only_unusable", "colliding", "no_route", "down"]
 """up: used. down: no such interface, or it is down or without carrier. no_address: it has no global address (or not the one
@@ -44,7 +44,6 @@ class Path:
     address: str | None = None
 
     def find(self) -> str | None:
-        """The interface's name now."""
         return self.interface if isinstance(self.interface, str) else self.interface()
 
 
@@ -177,12 +176,10 @@ class PathRoute:
         return "-6" if ":" in self.address else "-4"
 
     def endpoint(self, index: int) -> Endpoint:
-        """Path ``index``'s endpoint."""
         return Endpoint(ENDPOINTS + index, self.address, self.interface)
 
 
 def _difference(had: PathRoute, route: PathRoute) -> str:
-    """What is different now, in words."""
     if had.interface != route.interface:
         return f"{had.interface} {had.address} became {route.interface} {route.address}"
     if had.address != route.address:
@@ -191,16 +188,17 @@ def _difference(had: PathRoute, route: PathRoute) -> str:
 
 
 class KernelState:
-    """What the kernel has now: endpoints, rules, routes; those of IPv6 only on request, and where it has IPv6."""
+    """What the kernel has now: endpoints, rules, routes; those of IPv6 only on request, and where it has IPv6. ``clear`` and ``repair``
+    change it to what a path needs."""
 
     def __init__(self, manager: PathManager, *, ipv6: bool) -> None:
+        self._manager = manager
         self.endpoints = manager.endpoints()
         families = ("-4", "-6") if ipv6 and _IPV6.exists() else ("-4",)
         self._rules = {family: ip_json(family, "rule", "show") for family in families}
         self._routes = {family: ip_json(family, "route", "show", "table", "all") for family in families}
 
     def rule(self, family: str, priority: int, key: str | None = None, value: str | None = None) -> bool:
-        """Whether there is such a rule."""
         rows = self._rules.get(family, [])
         return any(r.get("priority") == priority and (key is None or r.get(key) == value) for r in rows)
 
@@ -224,66 +222,64 @@ class KernelState:
             if str(r.get("protocol")) != PROTOCOL and r.get("table", "main") == "main"
         ]
 
+    def repair(self, index: int, route: PathRoute, *, suspended: bool = False) -> list[str]:
+        """Make what is missing or wrong of path ``index``; the names of what was. ``suspended``: it has no endpoint, and one of ours is
+        deleted."""
+        family, manager = route.family, self._manager
+        table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
+        hop = ("via", route.gateway) if route.gateway else ()
+        to = ("default", *hop, "dev", route.interface, "protocol", PROTOCOL)
+        missing: list[tuple[str, Callable[[], object]]] = []
+        if not self.route(family, table, route=route):
+            # src: an interface may have several addresses
+            replace_own = (family, "route", "replace", *to, "src", route.address, "table", table)
+            missing.append(("route", partial(ip, *replace_own)))
+        if not self.route(family, "main", metric, route):
+            missing.append(("default route", partial(ip, family, "route", "replace", *to, "metric", str(metric))))
+        for number, key, word, value in (
+            (priority, "src", "from", route.address),
+            (priority + 1, "oif", "oif", route.interface),
+        ):
+            if not self.rule(family, number, key, value):
+                add = partial(ip, family, "rule", "add", word, value, "table", table, "priority", str(number))
+                missing.append(("rule", add))
+        wanted, ours = route.endpoint(index), self.endpoints.get(ENDPOINTS + index)
+        if suspended:
+            if ours is not None:
+                quietly(partial(manager.remove, ENDPOINTS + index))
+        elif ours is not None and ours != wanted:  # of an interface that went and came back, or an address of before
+            missing.append(("endpoint", partial(renew, wanted, manager)))
+        elif route.address not in {e.address for e in self.endpoints.values()}:
+            missing.append(("endpoint", partial(manager.add, wanted)))
+        for _, make in missing:
+            make()
+        return [what for what, _ in missing]
+
+    def clear(self, index: int) -> None:
+        """Delete what exists of path ``index``'s range."""
+        table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
+        if self.endpoints.pop(ENDPOINTS + index, None) is not None:
+            quietly(partial(self._manager.remove, ENDPOINTS + index))
+        for family in ("-4", "-6"):
+            for number in (priority, priority + 1):
+                if self.rule(family, number):
+                    quietly(partial(ip, family, "rule", "delete", "priority", str(number), "table", table))
+            if self.route(family, table):
+                quietly(partial(ip, family, "route", "flush", "table", table, "protocol", PROTOCOL))
+            if self.route(family, "main", metric):
+                delete = ("route", "delete", "default", "metric", str(metric), "protocol", PROTOCOL)
+                quietly(partial(ip, family, *delete))
+
 
 def _leads(row: dict[str, Any], route: PathRoute) -> bool:
     dead = {"dead", "linkdown"} & set(row.get("flags", []))
     return not dead and (row.get("dev"), row.get("gateway")) == (route.interface, route.gateway)
 
 
-def _repair(
-    index: int, route: PathRoute, manager: PathManager, kernel: KernelState, *, suspended: bool = False
-) -> list[str]:
-    """Make what is missing or wrong of path ``index``; the names of what was. ``suspended``: it has no endpoint, and one of ours is
-    deleted."""
-    family = route.family
-    table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
-    to = ("default", *(("via", route.gateway) if route.gateway else ()), "dev", route.interface, "protocol", PROTOCOL)
-    missing: list[tuple[str, Callable[[], object]]] = []
-    if not kernel.route(family, table, route=route):
-        # src: an interface may have several addresses
-        missing.append(("route", partial(ip, family, "route", "replace", *to, "src", route.address, "table", table)))
-    if not kernel.route(family, "main", metric, route):
-        missing.append(("default route", partial(ip, family, "route", "replace", *to, "metric", str(metric))))
-    for number, key, word, value in (
-        (priority, "src", "from", route.address),
-        (priority + 1, "oif", "oif", route.interface),
-    ):
-        if not kernel.rule(family, number, key, value):
-            add = partial(ip, family, "rule", "add", word, value, "table", table, "priority", str(number))
-            missing.append(("rule", add))
-    wanted, ours = route.endpoint(index), kernel.endpoints.get(ENDPOINTS + index)
-    if suspended:
-        if ours is not None:
-            quietly(partial(manager.remove, ENDPOINTS + index))
-    elif ours is not None and ours != wanted:  # of an interface that went and came back, or an address of before
-        missing.append(("endpoint", partial(renew, wanted, manager)))
-    elif route.address not in {e.address for e in kernel.endpoints.values()}:
-        missing.append(("endpoint", partial(manager.add, wanted)))
-    for _, make in missing:
-        make()
-    return [what for what, _ in missing]
-
-
 def renew(endpoint: Endpoint, manager: PathManager) -> None:
     """Delete the endpoint and make it again: running connections open the subflow from it anew, also the first one."""
     quietly(partial(manager.remove, endpoint.id))
     manager.add(endpoint)
-
-
-def _clear(index: int, manager: PathManager, kernel: KernelState) -> None:
-    """Delete what exists of path ``index``'s range."""
-    table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
-    if kernel.endpoints.pop(ENDPOINTS + index, None) is not None:
-        quietly(partial(manager.remove, ENDPOINTS + index))
-    for family in ("-4", "-6"):
-        for number in (priority, priority + 1):
-            if kernel.rule(family, number):
-                quietly(partial(ip, family, "rule", "delete", "priority", str(number), "table", table))
-        if kernel.route(family, table):
-            quietly(partial(ip, family, "route", "flush", "table", table, "protocol", PROTOCOL))
-        if kernel.route(family, "main", metric):
-            delete = ("route", "delete", "default", "metric", str(metric), "protocol", PROTOCOL)
-            quietly(partial(ip, family, *delete))
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +319,6 @@ class Paths:
         self._nats: dict[str, Nat] = {}
         self._owners: dict[str, str] = {}
         self._modem_gateways: dict[str, str | None] = {}
-        self._limits_before: Limits | None = None
         fixed = {p.name: p.interface if isinstance(p.interface, str) else None for p in paths}
         self._interfaces: dict[str, str | None] = fixed
         self.interfaces: Mapping[str, str | None] = MappingProxyType(fixed)
@@ -348,7 +343,6 @@ class Paths:
 
     @property
     def nats(self) -> list[Nat]:
-        """The NATs that are up."""
         return list(self._nats.values())
 
     def follow(self, nat: Nat, gateway: str | None) -> str:
@@ -394,7 +388,7 @@ class Paths:
         present = interfaces()
         found = {path.name: path.find() for path in self.paths}
         for path in self.paths:
-            self._mind_nat(path, found, present)
+            self._check_nat(path, found, present)
         lonely6 = any(i.addresses6 and not i.addresses for i in present.values() if i.name in found.values())
         wants6 = lonely6 or any(":" in (path.address or "") for path in self.paths)
         ipv6 = wants6 or any(route.family == "-6" for route in self._path_routes.values())
@@ -402,22 +396,25 @@ class Paths:
         mptcp6 = wants6 and sockets.multipath6()
         others = kernel.others_defaults()
         seen = {
-            path.name: self._behind(path)
+            path.name: self._nat_status(path)
             or judge(path, found[path.name], present.get(found[path.name] or ""), others, mptcp6=mptcp6)
             for path in self.paths
         }
         events: list[PathEvent] = []
-        if self._part(seen, events):
+        if self._separate(seen, events):
             kernel = KernelState(self._manager, ipv6=ipv6)
-        self._set_limits([status.address for status in seen.values() if status.state == "up" and status.address])
+        # Room for a subflow a path. Where paths have different families, the server's address of the other family is accepted: the kernel
+        # pairs addresses of one family only.
+        mixed = len({":" in one.address for one in seen.values() if one.state == "up" and one.address}) > 1
+        self._manager.raise_limits(len(self.paths), len(self.paths) if mixed else 0)
         suspended = self.suspended.requested
         for index, path in enumerate(self.paths):
-            events += self._settle(index, path, seen[path.name], kernel, suspended)
+            events += self._reconcile(index, path, seen[path.name], kernel, suspended)
         self._manager.only_endpoints(present.keys())
         self.suspended.apply(suspended)
         return events
 
-    def _mind_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
+    def _check_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
         """Take down a NAT whose modem has gone, or come back as a new interface."""
         nat = self._nats.get(path.name)
         if nat is None:
@@ -434,7 +431,7 @@ class Paths:
         present.update(interfaces())
         found[path.name] = path.find()
 
-    def _behind(self, path: Path) -> PathStatus | None:
+    def _nat_status(self, path: Path) -> PathStatus | None:
         """The status of a path behind a NAT; None when it is behind none."""
         nat = self._nats.get(path.name)
         if nat is None:
@@ -447,7 +444,7 @@ class Paths:
         detail = f"{modem.name} has {modem.addresses[0]}, as another path; behind {nat.interface} {nat.address}"
         return PathStatus("up", nat.interface, nat.address, nat.gateway, detail)
 
-    def _part(self, seen: dict[str, PathStatus], events: list[PathEvent]) -> bool:
+    def _separate(self, seen: dict[str, PathStatus], events: list[PathEvent]) -> bool:
         """Part paths that have one address: who had it before keeps it, else who comes first in the configuration."""
         owners: dict[str, str] = {}
         parted = False
@@ -477,14 +474,14 @@ class Paths:
             self._modem_gateways[path.name] = status.gateway
             events.append(PathEvent("path_state", path.name, why, "colliding"))
             self._statuses[path.name] = replace(status, state="colliding", gateway=None, detail=why)
-            seen[path.name] = self._behind(path) or status
+            seen[path.name] = self._nat_status(path) or status
         return parted
 
     def _addresses_of(self, path: Path) -> tuple[str | None, str | None]:
         route = self._path_routes.get(path.name)
         return (None, None) if route is None else (route.interface, route.address)
 
-    def _settle(
+    def _reconcile(
         self, index: int, path: Path, status: PathStatus, kernel: KernelState, suspended: Collection[str]
     ) -> list[PathEvent]:
         """Make the kernel agree with ``status``; the events of it."""
@@ -496,7 +493,7 @@ class Paths:
         if status.state == "up" and status.interface is not None and status.address is not None:
             route = PathRoute(status.interface, status.address, status.gateway)
         if route is not None and route == had:
-            repaired = _repair(index, route, self._manager, kernel, suspended=name in suspended)
+            repaired = kernel.repair(index, route, suspended=name in suspended)
             if repaired and not (
                 name in self.suspended.applied and repaired == ["endpoint"]
             ):  # which was not lost but taken away
@@ -504,11 +501,11 @@ class Paths:
         else:
             if had is not None:
                 self._path_routes.pop(name)
-                _clear(index, self._manager, kernel)
+                kernel.clear(index)
             if route is not None:
                 fresh = KernelState(self._manager, ipv6=route.family == "-6")
-                _clear(index, self._manager, fresh)
-                _repair(index, route, self._manager, fresh, suspended=name in suspended)
+                fresh.clear(index)
+                fresh.repair(index, route, suspended=name in suspended)
                 self._path_routes[name] = route
                 self._owners[route.address] = name
                 if had is not None:
@@ -528,18 +525,7 @@ class Paths:
         """A path that is about to be moved gives up what it had."""
         had = self._path_routes.pop(name, None)
         if had is not None:
-            index = next(i for i, path in enumerate(self.paths) if path.name == name)
-            _clear(index, self._manager, KernelState(self._manager, ipv6=had.family == "-6"))
-
-    def _set_limits(self, addresses: Sequence[str]) -> None:
-        """Room for a subflow a path. Where paths have different families, the server's address of the other family is accepted: the
-        kernel pairs addresses of one family only."""
-        now = self._manager.limits()
-        mixed = len({":" in address for address in addresses}) > 1
-        wanted = Limits(max(now.subflows, len(self.paths)), max(now.accepted, len(self.paths) if mixed else 0))
-        if wanted != now:
-            self._manager.set_limits(wanted)
-            self._limits_before = self._limits_before or now
+            KernelState(self._manager, ipv6=had.family == "-6").clear(self.number(name) - ENDPOINTS)
 
     def renew(self, name: str) -> bool:
         """Make the path's endpoint anew, for connections to open a subflow from it; False while the path is suspended or not up, or another
@@ -552,18 +538,14 @@ class Paths:
 
     @property
     def manager(self) -> PathManager:
-        """What tells the kernel which addresses to use."""
         return self._manager
 
     def remove(self) -> None:
         """Undo everything of our range, also of an earlier life; what is gone already is no error."""
         kernel = KernelState(self._manager, ipv6=True)
         for index in range(MOST):
-            _clear(index, self._manager, kernel)
+            kernel.clear(index)
             Nat(index).remove()
         for known in (self._path_routes, self._statuses, self._nats, self._modem_gateways):
             known.clear()
-        if self._limits_before is not None:
-            self._manager.set_limits(self._limits_before)
-            self._limits_before = None
         self._manager.restore()

@@ -136,7 +136,6 @@ class History:
                 sums.alone_kept += one.whole
 
     def as_json(self) -> dict[str, Any]:
-        """For a file: by class the sums (``_Sums``)."""
         return {"format": FORMAT, "classes": {key: asdict(sums) for key, sums in sorted(self._classes.items())}}
 
     def rows(self) -> list[dict[str, Any]]:

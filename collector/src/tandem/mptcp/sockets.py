@@ -66,7 +66,6 @@ class Connected:
 
     @property
     def stream(self) -> Stream:
-        """What carries payload."""
         return self.socket if self.tls is None else self.tls
 
 
@@ -216,10 +215,8 @@ def interface_addresses(interface: str) -> list[str]:
 
 
 def has_address(interface: str) -> bool:
-    """Whether ``interface`` has an address of either family."""
     return bool(interface_addresses(interface))
 
 
 def only6(interface: str) -> bool:
-    """Whether ``interface`` has IPv6 and no IPv4."""
     return interface_address(interface) is None and bool(interface_addresses6(interface))

@@ -45,7 +45,6 @@ class Decision:
     predicted_s: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For a manifest."""
         return asdict(self)
 
 
@@ -106,7 +105,6 @@ class Steering:
         return [*restored, decided("backup")]
 
     def tick(self, now_ns: int) -> list[Decision]:
-        """Time goes on."""
         if self.backup is None or self._until_ns is None or now_ns < self._until_ns:
             return []
         return self._restore(now_ns, "recovered as predicted")

@@ -20,7 +20,7 @@ from typing import Self
 from tandem.mptcp import sockets
 from tandem.mptcp.namespace_subflows import BACKOFF_S, SETTLED_NS, Order
 from tandem.mptcp.path_manager import ENDPOINTS, MOST, End, PmCommands, PmEvent, PmListener
-from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 
 
 @dataclass(slots=True)

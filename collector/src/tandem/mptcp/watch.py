@@ -17,12 +17,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from tandem.mptcp import path_manager
 from tandem.mptcp.namespace_subflows import NamespaceSubflows, Order, Removal, Restored
-from tandem.mptcp.nat import Leases
-from tandem.mptcp.netlink import Subscription, only_watched, subscribe_routes
+from tandem.mptcp.nat import Nat, NatKeeper
+from tandem.mptcp.netlink import only_watched, subscribe_routes
 from tandem.mptcp.path_manager import End, PmCommands, PmListener
 from tandem.mptcp.paths import PathEvent, Paths
 from tandem.schema.manifest import SubflowLoss
@@ -127,8 +126,8 @@ class Watch:
         self._paths = paths
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._routes = subscribe_routes()
-        self._inside: dict[tuple[Path, int | None], Subscription] = {}
-        self._leases = Leases()
+        self._nats: dict[tuple[Nat, int | None], NatKeeper] = {}
+        """By NAT and its namespace, which may be another one of the same name."""
         self._lock = threading.Lock()
         self._subflows = NamespaceSubflows(paths.path_of)
         self._events: PmListener | None = None
@@ -162,9 +161,9 @@ class Watch:
 
     def turn(self, timeout_s: float | None = None) -> list[PathEvent]:
         """Wait for what needs something to be done, at most ``timeout_s``, and do it. IpError as ``Paths.check``."""
-        self._listen_inside()
-        subscriptions: list[Subscription] = [self._routes, *self._inside.values()]
-        waiting: list[int] = [self._wake_fd, *(s.fileno() for s in subscriptions), *self._leases.filenos()]
+        self._keep_nats()
+        keepers = list(self._nats.values())
+        waiting = [self._wake_fd, self._routes.fileno(), *(number for one in keepers for number in one.filenos())]
         if self._events is not None:
             waiting.append(self._events.fileno())
         patience_s = self._patience_s(time.monotonic())
@@ -172,14 +171,17 @@ class Watch:
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
         events = self._take_subflows()
-        for nat, gateway, detail in self._leases.turn():
-            events.append(PathEvent("endpoint_restored", self._paths.follow(nat, gateway), detail))
+        for (nat, _), keeper in self._nats.items():
+            if (moved := keeper.turn()) is not None:
+                gateway, detail = moved
+                events.append(PathEvent("endpoint_restored", self._paths.follow(nat, gateway), detail))
         now = time.monotonic()
         # Not for our own captures: a check starts several programs.
-        received = [one.read() for one in subscriptions]
+        received = [one.read() for one in (self._routes, *(keeper.changes for keeper in keepers))]
         if any(missed or not all(map(only_watched, words)) for words, missed in received):
             if any(missed or words for words, missed in received[1:]):
-                self._leases.seen()
+                for keeper in keepers:
+                    keeper.seen()
             self._changed_s, self._last_change_s = self._changed_s or now, now
         if now >= self._check_s() or self._paths.suspended.due:
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
@@ -194,7 +196,6 @@ class Watch:
         return events
 
     def _check_s(self) -> float:
-        """When the next check is due."""
         if self._changed_s is None:
             return self._checked_s + CHECK_S
         settled = min(self._last_change_s + QUIET_S, self._changed_s + LONGEST_S)
@@ -203,18 +204,18 @@ class Watch:
     def _patience_s(self, now: float) -> float:
         with self._lock:
             due_ns = self._subflows.next_ns(self._paths.joining)
-        until = min(self._check_s(), self._leases.due_s(), math.inf if due_ns is None else due_ns / 1e9)
+        dues = [math.inf if due_ns is None else due_ns / 1e9, *(keeper.due_s for keeper in self._nats.values())]
+        until = min(self._check_s(), *dues)
         return max(0.0, until - now)
 
-    def _listen_inside(self) -> None:
-        """Hear also what changes behind the NATs that there are now."""
-        self._leases.keep(self._paths.nats)
-        wanted = {(nat.file, nat.inode) for nat in self._paths.nats}
-        for gone in self._inside.keys() - wanted:
-            self._inside.pop(gone).close()
-        for fresh in wanted - self._inside.keys():
+    def _keep_nats(self) -> None:
+        """Hear and keep also what is behind the NATs that there are now."""
+        wanted = {(nat, nat.inode) for nat in self._paths.nats}
+        for gone in self._nats.keys() - wanted:
+            self._nats.pop(gone).close()
+        for fresh in wanted - self._nats.keys():
             with contextlib.suppress(OSError):  # deleted meanwhile: the next check sees it
-                self._inside[fresh] = subscribe_routes(fresh[0])
+                self._nats[fresh] = NatKeeper(fresh[0])
 
     def _take_subflows(self) -> list[PathEvent]:
         if self._events is None:
@@ -244,8 +245,7 @@ class Watch:
 
     def close(self) -> None:
         self._orders.close()
-        self._leases.close()
-        for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):
+        for one in (self._routes, *self._nats.values(), *(() if self._events is None else (self._events,))):
             one.close()
         with self._lock:
             fd, self._wake_fd = self._wake_fd, -1

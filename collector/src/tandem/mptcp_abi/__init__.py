@@ -4,9 +4,7 @@ Numbers and layouts are those of the Linux user-space interface (``mptcp.h``, ``
 which has no ``MPTCP_FULL_INFO``, to 6.18. The kernel appends fields and never moves them, so a decoder reads as many fields as
 the bytes it was given hold; those of a later kernel are None. Strides are the sizes that the kernel returned, never our own.
 
-Decoders take bytes and raise ``AbiError`` only. To call the kernel: make a buffer with ``full_info_request`` or
-``array_request``, pass it to ``getsockopt``, and give what came back to ``decode_full_info``, ``decode_tcp_array``,
-``decode_address_array``.
+Decoders take bytes and raise ``AbiError`` only. ``reader`` calls the kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 IPPROTO_MPTCP = 262
 SOL_MPTCP = 284
@@ -91,13 +89,23 @@ class MptcpInfo(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SubflowInfo:
-    """One subflow. ``id`` counts the connection's subflows from 1 and is never used twice; None before Linux 6.5."""
+class SubflowSample:
+    """One subflow. ``id`` counts the connection's subflows from 1 and is never used twice; "0" for a connection that is plain TCP."""
 
-    id: int | None
+    id: str
     local: Address | None
     remote: Address | None
     tcp: TcpInfo
+
+    @property
+    def established(self) -> bool:
+        """The subflow's handshake is done and it is not closed, though it may be closing."""
+        return self.tcp.state not in (SYN_SENT, SYN_RECV, CLOSE)
+
+    @property
+    def alive(self) -> bool:
+        """It can still carry data to us."""
+        return self.tcp.state in (ESTABLISHED, CLOSE_WAIT)
 
 
 def unused(tcp: TcpInfo, remote: Address | None) -> bool:
@@ -111,7 +119,7 @@ class FullInfo:
     """What MPTCP_FULL_INFO says. ``total`` subflows exist; ``subflows`` holds those for which the buffers had room."""
 
     mptcp: MptcpInfo
-    subflows: tuple[SubflowInfo, ...]
+    subflows: tuple[SubflowSample, ...]
     total: int
 
 
@@ -204,10 +212,9 @@ def decode_full_info(header: Buffer, subflows: Buffer, tcp: Buffer) -> FullInfo:
     infos = _elements(tcp, tcp_stride, count, _TCP_SHORTEST, "tcp_info")
     decoded = []
     for row, info in zip(rows, infos, strict=True):
-        number = int.from_bytes(row[0:4], "little")
-        decoded.append(
-            SubflowInfo(number, decode_address(row[8:136]), decode_address(row[136:264]), decode_tcp_info(info))
-        )
+        number = str(int.from_bytes(row[0:4], "little"))
+        ends = decode_address(row[8:136]), decode_address(row[136:264])
+        decoded.append(SubflowSample(number, *ends, decode_tcp_info(info)))
     return FullInfo(decode_mptcp_info(header[_FULL.size :]), tuple(decoded), total)
 
 
@@ -250,12 +257,20 @@ def _elements(buffer: Buffer, stride: int, count: int, shortest: int, what: str)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class HasDescriptor(Protocol):
-    """A socket, or what carries one."""
+class Connection(Protocol):
+    """A socket, or what carries one (TLS)."""
 
-    def fileno(self) -> int:
-        """Its descriptor."""
-        ...
+    def fileno(self) -> int: ...
+
+    def getsockname(self) -> Any: ...  # noqa: ANN401 - as socket.socket
+
+    def getpeername(self) -> Any: ...  # noqa: ANN401 - as socket.socket
+
+    @overload
+    def getsockopt(self, level: int, option: int, /) -> int: ...
+
+    @overload
+    def getsockopt(self, level: int, option: int, size: int, /) -> bytes: ...
 
 
 class Memory:
@@ -267,7 +282,7 @@ class Memory:
         self.address = ctypes.addressof(self.pointer)
 
 
-def getsockopt(connection: HasDescriptor, level: int, option: int, memory: Memory, size: int) -> int:
+def getsockopt(connection: Connection, level: int, option: int, memory: Memory, size: int) -> int:
     """getsockopt(2) with a buffer that the kernel also reads (Python's own gives it an empty one): have it write an option into
     ``memory``, whose first ``size`` bytes it may read and write; how many it wrote. OSError."""
     length = ctypes.c_uint32(size)
@@ -275,17 +290,6 @@ def getsockopt(connection: HasDescriptor, level: int, option: int, memory: Memor
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return length.value
-
-
-class Numbers:
-    """Numbers for subflows of kernels that give none: from 1 by first appearance, told apart by both ends."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, object], str] = {}
-
-    def of(self, local: object, remote: object) -> str:
-        """The subflow's."""
-        return self._known.setdefault((local, remote), str(len(self._known) + 1))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

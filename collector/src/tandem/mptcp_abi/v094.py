@@ -18,14 +18,15 @@ import socket
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol, overload
+from typing import NamedTuple
 
 from tandem.mptcp_abi import (
     AbiError,
     Address,
     Buffer,
-    HasDescriptor,
+    Connection,
     Memory,
+    MptcpInfo,
     TcpInfo,
     decode_address,
     decode_tcp_info,
@@ -64,14 +65,6 @@ def present(root: Path = Path("/")) -> bool:
     return (root / ENABLED).exists() or (root / FOLDER).exists()
 
 
-class MetaInfo(NamedTuple):
-    """What is of use of ``struct mptcp_meta_info``: the connection as a whole. ``last_data_recv_ms`` None before the first byte."""
-
-    last_data_recv_ms: int | None
-    bytes_acked: int
-    bytes_received: int
-
-
 class SubflowInfo(NamedTuple):
     """One subflow. The kernel gives it no number."""
 
@@ -82,9 +75,10 @@ class SubflowInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What MPTCP_INFO says. ``subflows``: in the order in which they came to be; the kernel lists the newest first."""
+    """What MPTCP_INFO says, of the connection in the stock kernel's words, where what this one does not say is None.
+    ``subflows``: in the order in which they came to be; the kernel lists the newest first."""
 
-    meta: MetaInfo
+    mptcp: MptcpInfo
     subflows: tuple[SubflowInfo, ...]
 
 
@@ -110,7 +104,7 @@ def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info
     *_, received_ms, _, _, acked, received = _META.unpack_from(meta)
     return Info(
         # Until something came, the kernel counts from before the machine started.
-        MetaInfo(received_ms if received else None, acked, received),
+        MptcpInfo(0, None, received, acked, received_ms if received else None),
         tuple(SubflowInfo(*_pair(pair), decode_tcp_info(info)) for info, pair in zip(infos, pairs, strict=True))[::-1],
     )
 
@@ -130,7 +124,7 @@ def _pair(pair: memoryview) -> tuple[Address | None, Address | None]:
     return decode_address(pair[:_SOCKADDR_BYTES]), decode_address(pair[_SOCKADDR_BYTES : 2 * _SOCKADDR_BYTES])
 
 
-class Connection(NamedTuple):
+class ListedConnection(NamedTuple):
     """What is of use of a line of ``/proc/net/mptcp_net/mptcp``. ``token``: None for a reader without CAP_NET_ADMIN, from whom it is
     hidden; ``inode``: of its socket."""
 
@@ -147,7 +141,7 @@ _CONNECTION = re.compile(
 )
 
 
-def parse_connections(text: str) -> tuple[Connection, ...]:
+def parse_connections(text: str) -> tuple[ListedConnection, ...]:
     """The connections of ``/proc/net/mptcp_net/mptcp``; AbiError for what is none."""
     lines = text.splitlines()
     if lines and lines[0].split()[:3] != ["sl", "loc_tok", "rem_tok"]:
@@ -158,7 +152,7 @@ def parse_connections(text: str) -> tuple[Connection, ...]:
         if match is None:
             raise AbiError(f"no line of /proc/net/mptcp_net/mptcp: {line[:120]!r}")
         token = int(match[1], 16)
-        found.append(Connection(None if token == _HIDDEN else token, int(match[2], 16), int(match[3])))
+        found.append(ListedConnection(None if token == _HIDDEN else token, int(match[2], 16), int(match[3])))
     return tuple(found)
 
 
@@ -196,16 +190,6 @@ def parse_counters(text: str) -> dict[str, int]:
 _LOOPBACK_S = 2.0
 
 
-class HasOptions(Protocol):
-    """A socket, or what carries one."""
-
-    @overload
-    def getsockopt(self, level: int, option: int, /) -> int: ...
-
-    @overload
-    def getsockopt(self, level: int, option: int, size: int, /) -> bytes: ...
-
-
 class MultipathSocket(socket.socket):
     """A socket that was requested as one of Multipath TCP. That kernel's sockets are all of TCP, and one whose handshake fell back
     looks as if it had not been."""
@@ -236,7 +220,7 @@ def _enabled(root: Path) -> str | None:
 class InfoReader:
     """Reads MPTCP_INFO of one connection again and again; at most ``room`` subflows."""
 
-    def __init__(self, connection: HasDescriptor, room: int) -> None:
+    def __init__(self, connection: Connection, room: int) -> None:
         self._connection, self._room = connection, room
         self._header, self._meta = Memory(INFO_BYTES), Memory(META_BYTES)
         self._tcp, self._ends = Memory(room * TCP_INFO_BYTES), Memory(room * ENDS_BYTES)
@@ -249,7 +233,7 @@ class InfoReader:
         return decode_info(header.bytes, self._meta.bytes, self._tcp.bytes, self._ends.bytes)
 
 
-def named(connection: HasOptions, option: int) -> str | None:
+def named(connection: Connection, option: int) -> str | None:
     """What MPTCP_SCHEDULER or MPTCP_PATH_MANAGER says of an open connection; None when it says nothing."""
     try:
         raw = connection.getsockopt(socket.IPPROTO_TCP, option, NAME_BYTES)
@@ -258,7 +242,7 @@ def named(connection: HasOptions, option: int) -> str | None:
     return raw.split(b"\0")[0].decode("ascii", "replace") or None
 
 
-def is_multipath(connection: HasOptions) -> bool:
+def is_multipath(connection: Connection) -> bool:
     """Whether an open connection is one of Multipath TCP; OSError when it is closed."""
     return bool(connection.getsockopt(socket.IPPROTO_TCP, MPTCP_ENABLED))
 
@@ -276,7 +260,7 @@ def in_force(root: Path = Path("/")) -> dict[str, str]:
     return {}
 
 
-def _names(connection: HasOptions) -> dict[str, str]:
+def _names(connection: Connection) -> dict[str, str]:
     options = {"scheduler": MPTCP_SCHEDULER, "path_manager": MPTCP_PATH_MANAGER}
     found = {what: name for what, option in options.items() if (name := named(connection, option))}
     return found if "scheduler" in found else {}

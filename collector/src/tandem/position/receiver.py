@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from tandem.position.reports import WATCH, Broken, Devices, Fix, Fixes, Report, Sky, Tpv, Version, read
+from tandem.position.reports import WATCH, Broken, Fix, Fixes, Report, Sky, Tpv, read
 from tandem.position.zones import FIX_WORDS, Privacy
 from tandem.schema.record import Record
 
@@ -73,7 +72,6 @@ class Gpsd:
 
     @property
     def pid(self) -> int | None:
-        """Of the running one."""
         return None if self._process is None else self._process.pid
 
     def look(self) -> tuple[str, int] | None:
@@ -162,15 +160,6 @@ class State:
     satellites_used: int | None = None
     satellites_seen: int | None = None
 
-    def as_json(self) -> dict[str, str | int | None]:
-        """For the status object."""
-        return {
-            "state": self.state,
-            "fix": self.fix,
-            "satellites_used": self.satellites_used,
-            "satellites_seen": self.satellites_seen,
-        }
-
 
 class Observer:
     """``heard`` with each report, ``tick`` a few times a second; both return records. ``lost_after_s``: without a fix for so long
@@ -205,11 +194,9 @@ class Observer:
         return self._take(self._fixes.tpv(report, now_ns), now_ns)
 
     def tick(self, now_ns: int) -> list[Record]:
-        """What time brings."""
         return self._take(self._fixes.tick(now_ns), now_ns)
 
     def state(self, now_ns: int, *, connected: bool) -> State:
-        """For the status object."""
         if not connected:
             return State("no_gpsd")
         if self._heard_ns is None or now_ns - self._heard_ns > self._patience_ns:
@@ -311,35 +298,19 @@ class Lines:
 # The thread that asks gpsd and hands records on.
 
 
-PROTOCOL = 3
-"""The major number of gpsd's protocol since 2010."""
-
 SILENT_S = 20.0
 """Nothing heard on a connection for so long: it is made anew."""
 
 _TICK_S, _CONNECT_S = 0.25, 2.0
 
 
-class Source(Protocol):
-    """Where gpsd is."""
-
-    def look(self) -> tuple[str, int] | None:
-        """Host and port now, None while there is none."""
-        ...
-
-    def stop(self) -> None:
-        """End what was started."""
-        ...
-
-
 class RunningGpsd:
-    """A gpsd that somebody else runs."""
+    """A gpsd that somebody else runs; asked as ``Gpsd`` is."""
 
     def __init__(self, host: str, port: int) -> None:
         self._where = (host, port)
 
     def look(self) -> tuple[str, int] | None:
-        """Always the same."""
         return self._where
 
     def stop(self) -> None:
@@ -356,7 +327,7 @@ class Receiver:
 
     def __init__(
         self,
-        source: Source,
+        source: Gpsd | RunningGpsd,
         observer: Observer | None,
         records: Callable[[list[Record]], None],
         state: Callable[[State], None] = lambda _state: None,
@@ -456,20 +427,13 @@ class Receiver:
 
     def _read(self, line: bytes, now_ns: int) -> None:
         report = read(line)
-        if report is None:
-            return
         if isinstance(report, Broken):
             self.broken += 1
             if self.broken == 1:
                 log.warning("position: gpsd sent what cannot be used (%s); further lines are counted only", report.why)
             return
         self._trouble, self._back_off_s = None, FIRST_BACK_OFF_S
-        if isinstance(report, Version):
-            if report.protocol not in (None, PROTOCOL):
-                log.warning("position: gpsd %s speaks protocol %s, not %s", report.release, report.protocol, PROTOCOL)
-        elif isinstance(report, Devices):
-            log.info("position: gpsd reads %s", ", ".join(report.paths) or "no device")
-        else:
+        if report is not None:
             self._heard(report, now_ns)
             if self._observer is not None:
                 self._give(self._observer.heard(report, now_ns))

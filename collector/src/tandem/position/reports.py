@@ -7,7 +7,7 @@ import math
 import re
 from calendar import timegm
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 WATCH = b'?WATCH={"enable":true,"json":true};\n'
@@ -41,21 +41,6 @@ class Sky:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """Who answers. ``protocol``: its major number, None when not reported."""
-
-    release: str
-    protocol: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """The receivers that gpsd knows, by path."""
-
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Pulse:
     """One instant by the receiver (``real_ns``) and by the system's clock (``clock_ns``), both UTC. ``kind``: PPS, the edge of its
     pulse, or TOFF, the beginning of its sentences."""
@@ -73,13 +58,13 @@ class Broken:
     why: str
 
 
-Report = Tpv | Sky | Version | Devices | Pulse | Broken
+Report = Tpv | Sky | Pulse | Broken
 
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?Z", re.ASCII)
 
 
 def read(line: bytes) -> Report | None:
-    """The report in one line; None for those that say nothing of interest (WATCH, GST and whatever comes later)."""
+    """The report in one line; None for those that say nothing of interest (VERSION, DEVICES, WATCH and whatever comes later)."""
     try:
         report = json.loads(line)
     except (ValueError, RecursionError):
@@ -91,13 +76,6 @@ def read(line: bytes) -> Report | None:
             return _tpv(report)
         case "SKY":
             return _sky(report)
-        case "VERSION":
-            major = report.get("proto_major")
-            return Version(_text(report.get("release")) or "", major if type(major) is int else None)
-        case "DEVICES" | "DEVICE":
-            listed = report.get("devices") if report["class"] == "DEVICES" else [report]
-            rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
-            return Devices(tuple(path for row in rows if (path := _text(row.get("path")))))
         case "PPS" | "TOFF":
             return _pulse(report)
         case "ERROR":
@@ -211,7 +189,6 @@ class Fix:
 
     @property
     def found(self) -> bool:
-        """Whether there is a position."""
         return self.tpv.mode >= 2
 
 
@@ -231,7 +208,6 @@ class Fixes:
         self._sky: dict[str, tuple[int, float | int]] = {}
 
     def sky(self, sky: Sky, now_ns: int) -> None:
-        """Satellites, as far as reported."""
         if self._device is not None and sky.device != self._device:
             return
         for name in ("hdop", "satellites_used", "satellites_seen"):
@@ -311,19 +287,6 @@ def _same_epoch(first: Tpv, later: Tpv, apart_ns: int) -> bool:
 def _together(first: Tpv, later: Tpv) -> Tpv:
     """Two reports of one epoch: what the later knows holds; what it does not know stays. A position is never of two reports."""
     base, over = (first, later) if later.mode >= first.mode else (later, first)
-
-    def known(name: str) -> float | None:
-        value: float | None = getattr(over, name)
-        return value if value is not None else getattr(base, name)
-
-    return Tpv(
-        over.mode,
-        over.device,
-        base.time_utc_ns if over.time_utc_ns is None else over.time_utc_ns,
-        over.latitude_deg,
-        over.longitude_deg,
-        known("altitude_m") if over.mode == 3 else None,
-        known("speed_m_per_s") if over.mode >= 2 else None,
-        known("track_deg") if over.mode >= 2 else None,
-        known("error_m") if over.mode >= 2 else None,
-    )
+    others = ("time_utc_ns", "altitude_m", "speed_m_per_s", "track_deg", "error_m")
+    missing: dict[str, Any] = {name: getattr(base, name) for name in others if getattr(over, name) is None}
+    return replace(over, **missing)

@@ -76,7 +76,6 @@ def distance_m(a: Point, b: Point) -> float:
 
 
 def moved(start: Point, bearing_deg: float, metres: float) -> Point:
-    """The point ``metres`` from ``start`` in that direction."""
     phi, angle, bearing = math.radians(start.latitude_deg), metres / RADIUS_M, math.radians(bearing_deg)
     sine = math.sin(phi) * math.cos(angle) + math.cos(phi) * math.sin(angle) * math.cos(bearing)
     there = math.asin(max(-1.0, min(1.0, sine)))
@@ -216,7 +215,6 @@ class Privacy:
 
     @property
     def hiding(self) -> bool:
-        """Whether nothing may be reported now."""
         return self._zones.inside
 
     def record(self, fix: Fix) -> Record | None:

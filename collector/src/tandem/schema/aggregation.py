@@ -82,24 +82,6 @@ def most_loaded_share(carried: Mapping[str, int]) -> float | None:
     return max(carried.values()) / whole if whole else None
 
 
-def goodput_bound(ratio: float) -> float:
-    """The dashed line of figure 6, 1 + BWR: both paths at once, in units of the slower one; the faster carries ``ratio`` times as much."""
-    return 1.0 + _ratio(ratio)
-
-
-def most_loaded_limit(ratio: float) -> float:
-    """What the share of the most loaded path tends to in long transfers (§4.2.1): BWR / (1 + BWR), 1/2 of equal paths; 1, its limit, of an
-    endless ratio. A ratio below 1 is that of the same paths in the other order."""
-    known = _ratio(ratio)
-    return 1.0 / (1.0 + 1.0 / max(known, 1.0 / known))
-
-
-def _ratio(value: float) -> float:
-    if math.isnan(value) or value <= 0:
-        raise ValueError(f"{value!r} is no ratio of bandwidths")
-    return value
-
-
 def _clip(value: float) -> float:
     return max(-1.0, min(1.0, value))
 

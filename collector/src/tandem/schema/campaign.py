@@ -135,7 +135,6 @@ class Step:
 
     @property
     def arm_count(self) -> int:
-        """How many combinations."""
         count = max(1, len(self.arms))
         for values in (*self.parameters.values(), *(v for q in self.shape.values() for v in q.values())):
             count *= len(values)
@@ -143,7 +142,6 @@ class Step:
 
     @property
     def run_count(self) -> int:
-        """How many runs in all."""
         return self.arm_count * self.repetitions
 
 
@@ -249,7 +247,6 @@ def item(campaign: Campaign, step: Step, chosen: Arm, number: int, repetition: i
 
 
 def draw(law: Draw, chance: random.Random) -> float | int:
-    """One value within the law's bounds."""
     log = law.law == "log_uniform"
     low, high = (math.log(law.low), math.log(law.high)) if log else (law.low, law.high)
     value = chance.uniform(low, high)

@@ -78,7 +78,6 @@ def is_id(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be a campaign's name."""
     return _NAME.match(text) is not None
 
 

@@ -93,13 +93,14 @@ def forms(text: str, file: str) -> dict[str, Campaign]:
 
 
 class _Reader(TomlReader):
-    """A file's content, read part by part. ``moved``: where a place of the form was written."""
+    """A file's content, read part by part. ``moved``: where a place of the form was written; ``skipped``: steps that it leaves out."""
 
     error = CampaignError
 
     def __init__(self, text: str, file: str) -> None:
         super().__init__(text, file, "write that line as TOML")
         self.moved: dict[Place, Place] = {}
+        self.skipped: set[Place] = set()
         self._check_sizes(self.content, ())
 
     def _check_sizes(self, value: object, place: Place) -> None:
@@ -194,8 +195,6 @@ class _Reader(TomlReader):
             if isinstance(called, str) and called in overlays:
                 origin = (*here, "step", called)
                 self._lay_step(place, step, self.table(overlays[called], origin), origin)
-        if isinstance(steps, list):
-            self._leave_out(steps)
 
     def _lay_step(self, place: Place, step: dict[str, Any], overlay: dict[str, Any], origin: Place) -> None:
         own = tuple(k.name for k in STEP if k.name not in ("name", "experiment"))
@@ -210,7 +209,8 @@ class _Reader(TomlReader):
         skip = overlay.get("skip", False)
         if not isinstance(skip, bool):
             raise self.fail((*origin, "skip"), f"skip: {skip!r} is not true or false", "true or false")
-        step["skip"] = skip
+        if skip:
+            self.skipped.add(place)
         for key, value in overlay.items():
             if key == "parameters" and isinstance(step.get(key), dict) and isinstance(value, dict):
                 for inner, content in value.items():
@@ -225,21 +225,6 @@ class _Reader(TomlReader):
         within[name] = copy.deepcopy(value)
         self.moved[(*place, name)] = origin
 
-    def _leave_out(self, steps: list[Any]) -> None:
-        """Steps that the form skips; the others keep their lines."""
-        kept = [i for i, s in enumerate(steps) if not (isinstance(s, dict) and s.get("skip") is True)]
-        moved = {p: o for p, o in self.moved.items() if p[0] != "step"}
-        for new, old in enumerate(kept):
-            moved[("step", new)] = ("step", old)
-            for place, origin in self.moved.items():
-                if place[:2] == ("step", old):
-                    moved[("step", new, *place[2:])] = origin
-        self.moved = moved
-        steps[:] = [steps[i] for i in kept]
-        for step in steps:
-            if isinstance(step, dict):
-                step.pop("skip", None)
-
     def campaign(self, form: str) -> Campaign:
         content = self.content
         self.only(content, (*(k.name for k in TOP), *TOP_TABLES), (), "a campaign")
@@ -249,7 +234,6 @@ class _Reader(TomlReader):
         assume = self._by_role(content.get("assume", {}), ("assume",), roles, ASSUME)
         base = self._by_role(content.get("base", {}), ("base",), roles, SHAPE)
         steps = self._steps(content.get("step"), roles)
-        lines = {("step", steps[i].name, *key[2:]): n for key, n in self._lines(len(steps)) for i in (int(key[1]),)}
         return Campaign(
             **{**top, "quiet_s": float(top["quiet_s"])},
             roles=roles,
@@ -260,18 +244,24 @@ class _Reader(TomlReader):
             assumed_bit_per_s={r: q["rate_bit_per_s"] for r, q in assume.items() if "rate_bit_per_s" in q},
             form=form,
             file=str(self.file),
-            lines={**lines, **{(key,): self.line((key,)) for key in ("requires", "roles", "timezone")}},
+            lines={**self._lines(), **{(key,): self.line((key,)) for key in ("requires", "roles", "timezone")}},
         )
 
-    def _lines(self, steps: int) -> list[tuple[Place, int]]:
-        """Where each step and its keys stand, in this form."""
-        found: list[Place] = []
-        for index in range(steps):
-            found.append(("step", index))
-            for key, value in self.content["step"][index].items():
-                found.append(("step", index, key))
-                found += [("step", index, key, inner) for inner in value] if isinstance(value, dict) else []
-        return [(place, self.line(place)) for place in found]
+    def _lines(self) -> dict[Place, int]:
+        """Where each step and its keys stand, by the step's name, in this form."""
+        found: dict[Place, int] = {}
+        for place, step in self._made(self.content["step"]):
+            named = ("step", step["name"])
+            found[named] = self.line(place)
+            for key, value in step.items():
+                found[*named, key] = self.line((*place, key))
+                for inner in value if isinstance(value, dict) else ():
+                    found[*named, key, inner] = self.line((*place, key, inner))
+        return found
+
+    def _made(self, steps: list[dict[str, Any]]) -> list[tuple[Place, dict[str, Any]]]:
+        """The steps with their places, less those that the form skips."""
+        return [(("step", index), s) for index, s in enumerate(steps) if ("step", index) not in self.skipped]
 
     def _roles(self, content: dict[str, Any]) -> tuple[str, ...]:
         hint = f'the campaign\'s words for its paths, one to {MOST_ROLES}, as in roles = ["wifi", "cellular"]'
@@ -320,21 +310,21 @@ class _Reader(TomlReader):
         return Requires(values["scheduler"], controllers, dict(substitutes))
 
     def _steps(self, value: object, roles: tuple[str, ...]) -> tuple[Step, ...]:
-        if not isinstance(value, list) or not value or not all(isinstance(s, dict) for s in value):
+        listed = isinstance(value, list) and all(isinstance(s, dict) for s in value)
+        made = self._made(value) if listed and isinstance(value, list) else []
+        if not made:
             raise self.fail(("step",), "the campaign has no steps", "begin each step with [[step]]")
-        if len(value) > MOST_STEPS:
-            raise self.fail(("step", MOST_STEPS), f"{len(value)} steps", f"at most {MOST_STEPS}")
+        if len(made) > MOST_STEPS:
+            raise self.fail(made[MOST_STEPS][0], f"{len(made)} steps", f"at most {MOST_STEPS}")
         steps: list[Step] = []
-        for index, content in enumerate(value):
-            step = self._step(content, ("step", index), roles)
+        for place, content in made:
+            step = self._step(content, place, roles)
             if step.name in [s.name for s in steps]:
-                raise self.fail(
-                    ("step", index, "name"), f"step {step.name!r} is there already", "give each its own name"
-                )
+                raise self.fail((*place, "name"), f"step {step.name!r} is there already", "give each its own name")
             steps.append(step)
             if sum(s.run_count for s in steps) > MOST_RUNS:
                 what = f"with step {step.name} the campaign has more than {MOST_RUNS} runs"
-                raise self.fail(("step", index), what, "fewer repetitions, or several campaigns")
+                raise self.fail(place, what, "fewer repetitions, or several campaigns")
         return tuple(steps)
 
     def _step(self, value: object, place: Place, roles: tuple[str, ...]) -> Step:

@@ -78,7 +78,6 @@ class Scale:
 
     @property
     def more_is_better(self) -> bool:
-        """Whether high values are the good ones."""
         return self.good > self.fair
 
     @property
@@ -294,7 +293,6 @@ Words = dict[str, Meaning]
 
 
 def yes_or_no(true: Meaning, false: Meaning) -> Words:
-    """The words of a truth value."""
     return {"true": true, "false": false}
 
 

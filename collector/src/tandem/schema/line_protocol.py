@@ -14,18 +14,24 @@ from functools import lru_cache
 from tandem.schema.metrics import Field
 from tandem.schema.record import SPECS, Record, RecordError, Value
 
-_INT = re.compile(r"-?[0-9]{1,19}i\Z")
-_FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
 _TIME = re.compile(r"-?[0-9]{1,19}\Z")
 _TAG_CHARACTERS = 256
 _UNFIT = re.compile(r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029]')
 """What InfluxDB's readers of a line understand in different ways (its first, which looks for the line's end, takes a blank behind two
 backslashes for the end of the tags, and a quote behind it for the beginning of a text), or what a terminal acts upon."""
 _NAMED = {"\\": "a backslash", '"': "a double quote", "\n": "a line break", "\r": "a line break"}
-_PLAIN_FIELD = re.compile(
-    r'([^,= ]+)=(?:"([^"]*)"|(-?[0-9]{1,19})i|(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(true|false))(,| |\Z)'
+# The grammar. All of it is possessive: a backslash and what it escapes are never taken apart again.
+_VALUE = r"[^, \\]*+(?:\\[,= ]?[^, \\]*+)*+"
+_KEY = r"[^,= \\]*+(?:\\[,= ]?[^,= \\]*+)*+"
+_NAME = re.compile(_VALUE).match
+_TAG = re.compile(rf",({_KEY})(?:=({_VALUE}))?").match
+_FIELD = re.compile(
+    rf'({_KEY})=(?:"([^"\\]*+(?:\\["\\]?[^"\\]*+)*+)"'
+    r"|(-?[0-9]{1,19})i|(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(true|false))(,| |\Z)"
 ).match
-"""One field of a line without backslashes: name, then text, int, float or truth value, then what follows."""
+"""Name, then text, int, float or truth value, then what follows."""
+_BROKEN_FIELD = re.compile(rf"({_KEY})(?:=([^, ]*))?").match
+_ESCAPED, _ESCAPED_TEXT = re.compile(r"\\([,= ])"), re.compile(r'\\(["\\])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,118 +104,58 @@ def encode_point(point: Point, specs: Mapping[str, Mapping[str, Field]] = SPECS)
 
 def parse(line: str) -> Point:
     """Read one line; RecordError names what is wrong. Names and ranges are not checked here (see ``record.check``)."""
-    if "\\" not in line:
-        plain = _parse_plain(line)
-        if plain is not None:
-            return plain
-    return _parse_any(line)
-
-
-def _parse_plain(line: str) -> Point | None:
-    """The same as ``_parse_any``, several times faster, for lines without a backslash; None for those that it cannot read."""
-    head, space, _ = line.partition(" ")
-    name, *pairs = head.split(",")
-    if not space or not name:
-        return None
-    tags: dict[str, str] = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        if not key or not value or key in tags:
-            return None
-        tags[key] = value
-    fields: dict[str, Value] = {}
-    i, after = len(head) + 1, ","
-    while after == ",":
-        match = _PLAIN_FIELD(line, i)
-        if match is None:
-            return None
-        key, text, whole, number, truth, after = match.groups()
-        if key in fields:
-            return None
-        if number is not None:
-            fields[key] = float(number)
-        elif whole is not None:
-            fields[key] = int(whole)
-        elif text is not None:
-            fields[key] = text
-        else:
-            fields[key] = truth == "true"
-        i = match.end()
-    if not after:
-        return Point(name, tags, fields, None)
-    time = line[i:]
-    return Point(name, tags, fields, int(time)) if _TIME.match(time) else None
-
-
-def _parse_any(line: str) -> Point:
-    name, i = _token(line, 0, ", ")
-    if not name:
+    start = _NAME(line)
+    if not start or not start[0]:
         raise RecordError("no measurement name")
+    name, i = start[0], start.end()
+    escaped = "\\" in line
     tags: dict[str, str] = {}
-    while i < len(line) and line[i] == ",":
-        key, i = _token(line, i + 1, ",= ")
-        if not key or i >= len(line) or line[i] != "=":
+    while (match := _TAG(line, i)) is not None:
+        key, value = match.groups()
+        i = match.end()
+        if not key or value is None:
             raise RecordError(f"tag without a value in {line[:80]!r}")
-        value, i = _token(line, i + 1, ", ")
+        if escaped:
+            key, value = _ESCAPED.sub(r"\1", key), _ESCAPED.sub(r"\1", value)
         if not value:
             raise RecordError(f"tag {key!r} is empty")
         if key in tags:
             raise RecordError(f"tag {key!r} twice")
         tags[key] = value
-    if i >= len(line) or line[i] != " ":
+    if not line.startswith(" ", i):
         raise RecordError(f"no fields in {line[:80]!r}")
     fields: dict[str, Value] = {}
-    while i < len(line) and line[i] in (" " if not fields else ","):
-        key, i = _token(line, i + 1, ",= ")
-        if not key or i >= len(line) or line[i] != "=":
-            raise RecordError(f"field without a value in {line[:80]!r}")
-        if key in fields:
-            raise RecordError(f"field {key!r} twice")
-        fields[key], i = _value(line, i + 1, key)
-    rest = line[i:]
-    if not rest:
-        return Point(name, tags, fields, None)
-    if rest[0] != " " or not _TIME.match(rest[1:]):
-        raise RecordError(f"{rest.strip()[:40]!r} is not a time in nanoseconds")
-    return Point(name, tags, fields, int(rest[1:]))
+    i, after = i + 1, ","
+    while after == ",":
+        match = _FIELD(line, i)
+        if match is None:
+            raise _field_fault(line, i)
+        key, text, whole, number, truth, after = match.groups()
+        if escaped:
+            key, text = _ESCAPED.sub(r"\1", key), text and _ESCAPED_TEXT.sub(r"\1", text)
+        if not key or key in fields:
+            raise RecordError(f"field {key!r} twice" if key else f"field without a name in {line[:80]!r}")
+        if number is not None:
+            fields[key] = float(number)
+        elif whole is not None:
+            fields[key] = int(whole)
+        else:
+            fields[key] = text if text is not None else truth == "true"
+        i = match.end()
+    time = line[i:]
+    if after and not _TIME.match(time):
+        raise RecordError(f"{time.strip()[:40]!r} is not a time in nanoseconds")
+    return Point(_ESCAPED.sub(r"\1", name) if escaped else name, tags, fields, int(time) if after else None)
 
 
-def _token(line: str, start: int, ends: str) -> tuple[str, int]:
-    out: list[str] = []
-    i = start
-    while i < len(line):
-        char = line[i]
-        if char == "\\" and i + 1 < len(line) and line[i + 1] in ",= ":
-            out.append(line[i + 1])
-            i += 2
-            continue
-        if char in ends:
-            break
-        out.append(char)
-        i += 1
-    return "".join(out), i
-
-
-def _value(line: str, start: int, key: str) -> tuple[Value, int]:
-    if start < len(line) and line[start] == '"':
-        out: list[str] = []
-        i = start + 1
-        while i < len(line) and line[i] != '"':
-            if line[i] == "\\" and i + 1 < len(line) and line[i + 1] in '"\\':
-                i += 1
-            out.append(line[i])
-            i += 1
-        if i >= len(line):
-            raise RecordError(f"field {key!r}: text without its closing quote")
-        return "".join(out), i + 1
-    i = start
-    while i < len(line) and line[i] not in ", ":
-        i += 1
-    text = line[start:i]
-    if _INT.match(text):
-        return int(text[:-1]), i
-    if _FLOAT.match(text):
-        return float(text), i
-    if text in ("true", "false"):
-        return text == "true", i
-    raise RecordError(f"field {key!r}: {text[:40]!r} is no number, truth value or quoted text")
+def _field_fault(line: str, start: int) -> RecordError:
+    """Why no field begins at ``start``."""
+    match = _BROKEN_FIELD(line, start)
+    if match is None or not match[1] or match[2] is None:
+        return RecordError(f"field without a value in {line[:80]!r}")
+    what = (
+        "text without its closing quote, or with more behind it"
+        if match[2].startswith('"')
+        else "no number, truth value or quoted text"
+    )
+    return RecordError(f"field {match[1]!r}: {match[2][:40]!r} is {what}")

@@ -44,7 +44,6 @@ class Measurement:
     fields: tuple[Field, ...]
 
     def field(self, name: str) -> Field:
-        """The field called ``name``; KeyError when this measurement has none."""
         for field in (*COMMON_FIELDS, *self.fields):
             if field.name == name:
                 return field

@@ -50,12 +50,10 @@ class LedState:
 
     @property
     def period_ms(self) -> int:
-        """How long one period of the pattern takes."""
         return sum(lit + dark for lit, dark in self.pattern)
 
     @property
     def blinks(self) -> bool:
-        """Whether it is now lit, now dark."""
         return any(lit for lit, _ in self.pattern) and any(dark for _, dark in self.pattern)
 
 

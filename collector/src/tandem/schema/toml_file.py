@@ -143,7 +143,6 @@ class TomlReader:
         self.lines = places(text)
 
     def fail(self, place: Place, what: str, hint: str) -> ValueError:
-        """The mistake at ``place``."""
         return self.error(f"{self.file}:{self.line(place)}: {what}; hint: {hint}")
 
     def line(self, place: Place) -> int:
@@ -151,7 +150,6 @@ class TomlReader:
         return line_of(self.lines, place) or 1
 
     def table(self, value: object, place: Place) -> dict[str, Any]:
-        """``value`` as a table."""
         if not isinstance(value, dict):
             header = f"[{'.'.join(part for part in place if isinstance(part, str))}]"
             alone = " on a line of its own" if len(place) == 1 else ""
@@ -159,18 +157,15 @@ class TomlReader:
         return value
 
     def only(self, content: Mapping[str, Any], known: Iterable[str], place: Place, where: str) -> None:
-        """Refuse what is not ``known``."""
         names = tuple(known)
         for name in content:
             if name not in names:
                 raise self.fail((*place, name), f"unknown key {name!r} in {where}", self.hint_for_name(name, names))
 
     def hint_for_name(self, name: str, known: Sequence[str]) -> str:  # noqa: ARG002 for readers that know better
-        """What an unknown key should be."""
         return f"known are {', '.join(known)}"
 
     def named(self, where: str, name: str) -> str:
-        """How a message names a key."""
         return f"{where} {name}"
 
     def checked(self, keys: Sequence[Key], content: Mapping[str, Any], place: Place, where: str) -> dict[str, Any]:

@@ -7,12 +7,10 @@ that names the trace is that of the file, as a run's manifest has it.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import zlib
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from tandem.schema.manifest import PLAIN_NAME
 
@@ -77,11 +75,9 @@ class Offer:
 
     @property
     def stream_bytes(self) -> int:
-        """How much travels."""
         return sum(chunk.bytes for chunk in self.chunks)
 
     def as_json(self) -> dict[str, Any]:
-        """The body of the offer."""
         return {
             "format": FORMAT,
             "name": self.name,
@@ -106,7 +102,6 @@ class Receipt:
     received_utc_ns: int
 
     def as_json(self) -> dict[str, Any]:
-        """The body of the receipt."""
         return {"format": RECEIPT_FORMAT, **asdict(self)}
 
 
@@ -124,22 +119,6 @@ def encoded(part: bytes, encoding: Encoding) -> bytes:
         return part
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     return packer.compress(part) + packer.flush()
-
-
-def offer_of(file: BinaryIO, name: str, run: str | None, encoding: Encoding, chunk_bytes: int = CHUNK_BYTES) -> Offer:
-    """The offer of ``file``, read once from its beginning; holds one chunk at a time."""
-    whole, total, chunks = hashlib.sha256(), 0, []
-    for part in _parts(file, chunk_bytes):
-        whole.update(part)
-        total += len(part)
-        stream = encoded(part, encoding)
-        chunks.append(Chunk(len(stream), hashlib.sha256(stream).hexdigest()))
-    return Offer(name, run, total, whole.hexdigest(), encoding, chunk_bytes, tuple(chunks))
-
-
-def _parts(file: BinaryIO, chunk_bytes: int) -> Iterator[bytes]:
-    while part := file.read(chunk_bytes):
-        yield part
 
 
 def read_offer(document: object) -> Offer:

@@ -66,12 +66,10 @@ def until(start: int, end: int, utc_s: float, local: tzinfo) -> float:
 
 
 def day_of(utc_s: float, local: tzinfo) -> date:
-    """The local day."""
     return datetime.fromtimestamp(utc_s, local).date()
 
 
 def to_midnight(utc_s: float, local: tzinfo) -> float:
-    """Seconds until the next local day."""
     following = day_of(utc_s, local) + timedelta(days=1)
     return datetime(following.year, following.month, following.day, tzinfo=local).timestamp() - utc_s
 

@@ -13,7 +13,7 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tandem.schema.record import Record
@@ -139,11 +139,9 @@ class Counts:
 
     @property
     def pending(self) -> int:
-        """Not yet settled."""
         return self.made - self.sent - self.rejected - self.dropped
 
     def plus(self, sent: int, rejected: int, dropped: int) -> Counts:
-        """So many more were settled."""
         return replace(self, sent=self.sent + sent, rejected=self.rejected + rejected, dropped=self.dropped + dropped)
 
 
@@ -297,9 +295,7 @@ def make(path: Path, identity: Identity, counts: Counts) -> None:
 
 
 def _state(identity: Identity, counts: Counts) -> str:
-    numbers = {"made": counts.made, "sent": counts.sent, "rejected": counts.rejected, "dropped": counts.dropped}
-    state = [identity.id, identity.first, {**numbers, "by_measurement": counts.by_measurement}]
-    text = json.dumps(state, separators=(",", ":"))
+    text = json.dumps([identity.id, identity.first, asdict(counts)], separators=(",", ":"))
     return f"{zlib.crc32(text.encode()):08x} {text}"
 
 
@@ -360,5 +356,4 @@ def _name(error: Exception) -> str:
 
 
 def disk_refused(folder: Path, error: Exception) -> SpoolFullError:
-    """The error for people."""
     return SpoolFullError(f"{folder}: {error}; hint: free disk space; measuring goes on, records wait in memory")

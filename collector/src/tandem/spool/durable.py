@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 _MARKER_BYTES = 200
+
+
+def read_or_begin(file: Path, parse: Callable[[bytes], T], new: Callable[[], T]) -> T:
+    """What ``parse`` makes of what was written durably before; ``new`` where there is none. What cannot be read, or is not as it was
+    written, is kept for people as ``.broken``, and the log says so: measuring goes on."""
+    try:
+        return parse(file.read_bytes())
+    except FileNotFoundError:
+        return new()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        aside = file.with_name(f"{file.name}.broken")
+        log.error("%s: %s; it is kept as %s and begins anew", file, error, aside.name)
+        with contextlib.suppress(OSError):
+            file.replace(aside)
+        return new()
 
 
 def write_durably(path: Path, content: bytes, mode: int = 0o640) -> None:

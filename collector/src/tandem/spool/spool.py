@@ -84,7 +84,9 @@ class Spool:
         self._quarantine = Quarantine(folder / "quarantine", limit_bytes + DAMAGED_BYTES)
         self._path = folder / NAME
         self._db: Database | None = None
-        self._counts, self._identity = Counts(), Identity.new(1)
+        self._counts = Counts()
+        self.identity = Identity.new(1)
+        """Which spool this is. A new card, an emptied folder, a damaged file: another one follows."""
         self._out: dict[int, int] = {}
         """Blobs given out: records by id."""
         self._settled: dict[int, int] = {}
@@ -118,12 +120,12 @@ class Spool:
             draft.unlink()
         files = [self._path.with_name(NAME + suffix) for suffix in SUFFIXES]
         if not self._path.exists() and not any(file.exists() for file in files):
-            make(self._path, self._identity, self._counts)
+            make(self._path, self.identity, self._counts)
         try:
             if not self._path.exists():
                 raise sqlite3.DatabaseError("malformed: it is not there, its log is")
             self._db = Database(self._path)
-            self._identity, self._counts = self._db.identity, self._db.counts
+            self.identity, self._counts = self._db.identity, self._db.counts
             self._pass_over(self._db)
         except ERRORS as error:
             if not is_damaged(error):
@@ -159,7 +161,7 @@ class Spool:
         # What is out is in memory, and what is settled is at the server.
         counts = self.counts()
         lost = max(0, counts.pending - sum(self._out.values()))
-        self._counts, self._identity = counts.plus(0, 0, lost), Identity.new(counts.made + 1)
+        self._counts, self.identity = counts.plus(0, 0, lost), Identity.new(counts.made + 1)
         self._settled.clear()
         self._since = dict.fromkeys(self._since, 0)
         what = f"{NAME} was damaged ({why}): {words or lost} records that waited are lost; it is in quarantine, a new spool begins"
@@ -168,7 +170,7 @@ class Spool:
 
     def _begin(self) -> Database:
         self._quarantine.put(self._path.with_name(NAME + suffix) for suffix in SUFFIXES)
-        make(self._path, self._identity, self._counts)
+        make(self._path, self.identity, self._counts)
         self._marker.note(self._counts.made)
         self._db = Database(self._path)
         return self._db
@@ -307,11 +309,6 @@ class Spool:
         self._notices.append(Notice("spool_dropped", f"{records} {why}"))
 
     # --- state ------------------------------------------------------------------------------------------------------
-
-    @property
-    def identity(self) -> Identity:
-        """Which spool this is. A new card, an emptied folder, a damaged file: another one follows."""
-        return self._identity
 
     def counts(self) -> Counts:
         """What became of every record so far; what was acknowledged counts at once."""

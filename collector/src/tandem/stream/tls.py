@@ -43,43 +43,6 @@ class Marks:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What passes through to the socket below, for what is used in a socket's place.
-
-
-class Over:
-    """Over ``raw``, whose address, options, blocking and time-outs are its own."""
-
-    def __init__(self, raw: socket.socket) -> None:
-        self._raw = raw
-
-    def fileno(self) -> int:
-        return self._raw.fileno()
-
-    def getpeername(self) -> tuple[str, int]:
-        """The socket's, the first two parts."""
-        host, port = self._raw.getpeername()[:2]
-        return str(host), int(port)
-
-    @overload
-    def getsockopt(self, level: int, option: int) -> int: ...
-
-    @overload
-    def getsockopt(self, level: int, option: int, size: int) -> bytes: ...
-
-    def getsockopt(self, level: int, option: int, size: int = 0) -> bytes | int:
-        return self._raw.getsockopt(level, option, size) if size else self._raw.getsockopt(level, option)
-
-    def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
-        self._raw.setsockopt(level, option, value)
-
-    def setblocking(self, blocking: bool) -> None:
-        self._raw.setblocking(blocking)
-
-    def settimeout(self, seconds: float | None) -> None:
-        self._raw.settimeout(seconds)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
 # ``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a
 # transfer could be known from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
@@ -107,7 +70,7 @@ def strict(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
-class TlsStream(Over):
+class TlsStream:
     """One connected socket with TLS, used as a socket is; from one thread. ``handshake`` first.
 
     A call that receives makes one read of the socket, or, where the socket has a time-out, as many as that allows; it raises
@@ -115,7 +78,7 @@ class TlsStream(Over):
     """
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, *, server_hostname: str | None = None) -> None:
-        super().__init__(raw)
+        self._raw = raw
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_side=server_hostname is None, server_hostname=server_hostname
@@ -125,6 +88,39 @@ class TlsStream(Over):
         self._ending = False
         self._stream = self._payload = 0
         self._marks = Marks()
+
+    # The socket below, whose address, options, blocking and time-outs are its own.
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def getsockname(self) -> tuple[str, int]:
+        """The socket's, the first two parts."""
+        host, port = self._raw.getsockname()[:2]
+        return str(host), int(port)
+
+    def getpeername(self) -> tuple[str, int]:
+        """The socket's, the first two parts."""
+        host, port = self._raw.getpeername()[:2]
+        return str(host), int(port)
+
+    @overload
+    def getsockopt(self, level: int, option: int) -> int: ...
+
+    @overload
+    def getsockopt(self, level: int, option: int, size: int) -> bytes: ...
+
+    def getsockopt(self, level: int, option: int, size: int = 0) -> bytes | int:
+        return self._raw.getsockopt(level, option, size) if size else self._raw.getsockopt(level, option)
+
+    def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
+        self._raw.setsockopt(level, option, value)
+
+    def setblocking(self, blocking: bool) -> None:
+        self._raw.setblocking(blocking)
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._raw.settimeout(seconds)
 
     # The handshake.
 

@@ -1,17 +1,22 @@
-"""The command line grammar: what a modem makes of any bytes at all."""
+"""What an emulated modem makes of any bytes at all; every golden dialogue, byte for byte; and every bin of the codings."""
 
+import json
 import string
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.modem_on_fake_clock import MODEM
+from tandem_bench.modem import radio as codes
 from tandem_bench.modem.dialogue import Modem, answer
-from tandem_bench.modem.families import FAMILIES
+from tandem_bench.modem.families import FAMILIES, huawei
 from tandem_bench.modem.grammar import Command, GrammarError, LineReader, commands
 from tandem_bench.modem.radio import Radio
 
-MODEM = Modem("1", "2", "3", "A", "00101")
+PLAIN = Modem("1", "2", "3", "A", "00101")
 LETTERS = string.ascii_uppercase
 
 names = st.builds(
@@ -46,7 +51,7 @@ def test_commands_in_one_line_are_read_back_as_written(made, prefix, joint):
     st.one_of(st.text(max_size=120), st.text(max_size=120).map("AT".__add__), extended().map(lambda e: "AT" + e[0])),
 )
 def test_every_line_for_a_modem_gets_exactly_one_final_result(family, line):
-    reply = answer(FAMILIES[family], MODEM, Radio(), line)
+    reply = answer(FAMILIES[family], PLAIN, Radio(), line)
     if reply is None:
         assert line.strip()[:2].upper() != "AT"
         return
@@ -96,3 +101,63 @@ def test_broken_line_still_runs_what_comes_before(line):
     with pytest.raises(GrammarError) as caught:
         commands(line)
     assert caught.value.before == (Command("+CSQ", "execute"),)
+
+
+# --- every golden dialogue, byte for byte; and every bin of the codings
+
+
+GOLDEN = sorted(Path(__file__).parent.glob("golden/*.txt"))
+
+
+def escaped(block: str) -> str:
+    return block.replace("\r", "\\r").replace("\n", "\\n")
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+def test_dialogue_is_as_written(path):
+    family = FAMILIES[path.stem.split("-")[0]]
+    modem, radio = MODEM, Radio()
+    spoken: list[str] = []
+    for line in path.read_text().splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "radio":
+            radio = Radio(**json.loads(rest))
+        elif kind == "modem":
+            modem = replace(modem, **json.loads(rest))
+        if kind != ">":
+            if kind != "<":
+                spoken.append(line)
+            continue
+        spoken.append(line)
+        reply = answer(family, modem, radio, rest)
+        spoken += ["<"] if reply is None else [f"< {escaped(block)}" for block in reply.blocks]
+        modem = modem if reply is None else reply.modem
+    assert "\n".join(spoken) == path.read_text().rstrip("\n")
+
+
+# name, code, lower edge of bin v, highest code, unknown: TS 27.007 8.5 and 8.69, Huawei's ^HCSQ
+TABLES = [
+    (codes.csq, lambda v: -113 + 2 * v, 31, 99),
+    (codes.rsrp, lambda v: -141 + v, 97, 255),
+    (codes.rsrq, lambda v: -20 + v / 2, 34, 255),
+    (codes.rxlev, lambda v: -111 + v, 63, 99),
+    (codes.rscp, lambda v: -121 + v, 96, 255),
+    (codes.ecno, lambda v: -24.5 + v / 2, 49, 255),
+    (codes.ss_rsrp, lambda v: v - 157, 126, 255),
+    (codes.ss_rsrq, lambda v: (v - 87) / 2, 126, 255),
+    (codes.ss_sinr, lambda v: (v - 47) / 2, 127, 255),
+    (huawei.level_code, lambda v: -121 + v, 96, 255),
+    (huawei.sinr_code, lambda v: -20.2 + v / 5, 251, 255),
+    (huawei.ecio_code, lambda v: -32.5 + v / 2, 65, 255),
+]
+each_table = pytest.mark.parametrize(
+    ("code", "lower", "top", "unknown"), TABLES, ids=lambda t: getattr(t, "__name__", "")
+)
+
+
+@each_table
+def test_edges_of_all_bins(code, lower, top, unknown):
+    assert [code(lower(v)) for v in range(top + 1)] == list(range(top + 1))
+    assert code(lower(0) - 50) == 0
+    assert code(lower(top) + 50) == top
+    assert code(None) == unknown

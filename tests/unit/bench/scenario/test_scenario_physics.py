@@ -22,7 +22,7 @@ RANGES = {
 }  # fmt: skip
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(seed=st.integers(0, 2**63 - 1), name=st.sampled_from(["commute", "still", "walk", "drive"]))
 def test_every_value_in_its_range(seed, name):
     played = play(load(name, 30, seed))
@@ -38,7 +38,7 @@ def test_every_value_in_its_range(seed, name):
             assert tick["outage"] is (tick["down_bit_per_s"] == 0) or tick["sinr_db"] <= -9
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(seed=st.integers(0, 10**6))
 def test_rsrq_follows_from_rsrp_and_rssi(seed):
     for timeline in play(load("drive", 30, seed)).operators.values():

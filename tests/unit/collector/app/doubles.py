@@ -13,12 +13,12 @@ from typing import Any, Self
 
 from support.https_gateway import Gateway
 from support.waiting import until
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config, parse
 from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.supervisor import Supervisor
 from tandem.capture import CaptureError, CaptureResult
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.base import Reading
 from tandem.modem.poll import Poll
 from tandem.modem.reset import CannotStepError

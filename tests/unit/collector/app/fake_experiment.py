@@ -64,7 +64,7 @@ def main(how: str) -> None:
 
 if "--describe" in sys.argv:
     from tandem.experiment.base import description
-    from tandem.experiment.download.experiment import EXPERIMENT
+    from tandem.experiment.download import EXPERIMENT
 
     print(json.dumps(description(EXPERIMENT)))
     sys.exit(0)

@@ -31,7 +31,7 @@ class HeldPaths(FakePaths):
 def hardware(folder: Path) -> FakeHardware:
     """A machine whose /sys lies in ``folder``."""
     made = FakeHardware(HeldPaths(folder), FakeCaptures(), FakeDetectors())
-    made.roots = replace(Roots(), sys=folder / "sys", vcio=folder / "vcio")
+    made.roots = replace(Roots(), sys=folder / "sys", vcgencmd=folder / "vcgencmd")
     return made
 
 

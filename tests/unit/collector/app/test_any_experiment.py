@@ -161,7 +161,7 @@ REFUSED = [
     ("download", {"path": "a"}, "belongs to a single run"),
     ("download", {"paths": ["a"], "kind": "tcp", "path": "b"}, "'b' is no path; known: a"),
     ("download", {"paths": ["a"], "primary": "b"}, "'b' is no path; known: a"),
-    ("download", {"kind": "tcp", "path": "a", "pairing": "sequential"}, "a pair has none"),
+    ("download", {"kind": "tcp", "path": "a", "pairing": "sequential"}, "a pair takes no 'kind'"),
     ("download", {"seconds": 1, "bytes": 1}, "not both"),
     ("download", {"seconds": "long"}, "not a number"),
     ("download", {"seconds": 1e9}, "above 3600"),

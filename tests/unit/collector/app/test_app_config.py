@@ -9,12 +9,12 @@ from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config, ConfigError, load, parse
 from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
 from tandem.app.modem_list import holder
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller
@@ -165,6 +165,25 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
         "not_managed: ModemManager has no such modem",
         "not_managed: ModemManager does not answer",
     ]
+
+
+class Thread:
+    """A poller's thread that ends, or does not in time."""
+
+    def __init__(self, *, busy: bool) -> None:
+        self.busy, self.stopped = busy, False
+
+    def stop(self, _timeout: float) -> None:
+        self.stopped = True
+        if self.busy:
+            raise TimeoutError("still busy")
+
+
+def test_the_keeper_is_stopped_though_the_poller_does_not_end() -> None:
+    poller, keeper = Thread(busy=True), Thread(busy=False)
+    with pytest.raises(TimeoutError):
+        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
+    assert keeper.stopped
 
 
 # --- the configuration: what is taken, and for everything else the line and the mend

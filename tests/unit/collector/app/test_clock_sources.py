@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_chronyc import install, line
-from tandem.app.clock import Clock
-from tandem.app.clock import clock as boots
-from tandem.app.clock import watch as sources
-from tandem.app.clock.watch import (
+from tandem.app import clock_watch as sources
+from tandem.app.clock_watch import (
     PULSE_ERROR_NS,
     REPORTS,
     SERIAL_ERROR_NS,
@@ -25,6 +23,8 @@ from tandem.app.clock.watch import (
     kernel_reading,
     parse_tracking,
 )
+from tandem.export import clock as boots
+from tandem.export.clock import Clock
 from tandem.position.reports import Pulse, Tpv
 
 S = 10**9

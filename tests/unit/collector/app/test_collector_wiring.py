@@ -11,7 +11,6 @@ from doubles import Rehearsal, account, kinds, points
 from good_config import GOOD, good
 
 from support.https_gateway import Gateway
-from tandem.app import MissingRequirementError
 from tandem.app.config import parse
 from tandem.app.config_schema import PathConfig, RecoveryConfig, RoundTripConfig
 from tandem.app.daemon import modems
@@ -22,6 +21,7 @@ from tandem.app.daemon.supervisor import Supervisor
 from tandem.app.runs.executor import RunScheduler
 from tandem.app.runs.request import Plan, PlannedRun, RunRequest
 from tandem.cli.view.text import summary
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace
 from tandem.mptcp.paths import PathEvent
 from tandem.schema.record import Record

@@ -10,11 +10,11 @@ from good_config import GOOD
 
 from support.fake_gpsd import FakeGpsd
 from support.https_gateway import Gateway
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.daemon import hardware
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.status_socket import ask
+from tandem.experiment.base import MissingRequirementError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import FusedSettings, Settings
 from tandem.position.receiver import Receiver

@@ -1,4 +1,4 @@
-"""Round trips over real sockets of loopback: what becomes a record, at which instant, and what is said where nothing was asked."""
+"""Round trips: what becomes of a path's questions, the session that they are asked in, and what becomes a record over loopback."""
 
 import queue
 import socket
@@ -14,10 +14,10 @@ from good_config import good
 
 from tandem.app import round_trips as module
 from tandem.app.config_schema import PathConfig
-from tandem.app.round_trips import RoundTrips
+from tandem.app.round_trips import AGAIN_NS, LATE_NS, LOST_NS, SILENT_NS, Questions, RoundTrips, Serving
 from tandem.app.runs.request import configured_request
-from tandem.experiment.control import Session
-from tandem.experiment.latency.reflector import Reflector
+from tandem.experiment.control import ControlError, Session
+from tandem.experiment.reflector import Reflector
 from tandem.schema.record import Record
 
 OWNER, KEY = bytes(range(16)), bytes(32)
@@ -39,7 +39,7 @@ class Reflecting:
         self._thread.start()
 
     def _run(self) -> None:
-        from tandem.experiment.latency import reflector
+        from tandem.experiment import reflector
 
         while (raw := (received := self.socket.recvfrom(2048))[0]) != b"end":
             fields = list(reflector._HEADER.unpack(raw))
@@ -238,3 +238,255 @@ def test_a_step_of_the_clock_is_in_no_round_trip(rig, monkeypatch):
         monkeypatch.setattr(time, "time_ns", lambda step_s=step_s: real() + step_s * 10**9)
         for _ in range(2):
             assert rig.outcome("a", "answered").fields["rtt_ms"] < 10_000
+
+
+# --- what becomes of a path's questions, whatever comes back and when
+
+
+S = 10**9
+MS = 10**6
+
+
+def asked(questions: Questions, *sequences: int) -> None:
+    """Each at its whole second, 1 ms after it."""
+    for n in sequences:
+        questions.sent(n, n * S, n * S + MS, beside_run=False)
+
+
+def test_the_time_is_the_networks_own_without_the_servers():
+    questions = Questions()
+    asked(questions, 7)
+    told = questions.heard(7, 7 * S + 41 * MS, server_ns=3 * MS)
+    assert (told.outcome, told.rtt_ms, told.instant_ns, told.sequence) == ("answered", 37.0, 7 * S, 7)
+    assert (told.sent_after_ms, told.duplicates, told.too_late) == (None, None, None)
+    assert questions.oldest_ns is None
+
+
+def test_answers_in_another_order_belong_to_their_own_questions():
+    questions = Questions()
+    asked(questions, 1, 2, 3)
+    told = [questions.heard(n, 4 * S + MS, 0) for n in (3, 1, 2)]
+    assert [(t.sequence, t.rtt_ms, t.outcome) for t in told] == [
+        (3, 1000.0, "answered"),
+        (1, 3000.0, "late"),
+        (2, 2000.0, "answered"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("took_ns", "outcome", "rtt_ms"),
+    [
+        (LATE_NS, "answered", 2000.0),
+        (LATE_NS + MS, "late", 2001.0),
+        (LOST_NS, "late", 10_000.0),
+        (LOST_NS + 1, "lost", None),
+    ],
+)
+def test_late_and_lost_begin_after_their_times(took_ns, outcome, rtt_ms):
+    questions = Questions()
+    asked(questions, 1)
+    told = questions.heard(1, S + MS + took_ns, 0)
+    assert (told.outcome, told.rtt_ms) == (outcome, rtt_ms)
+
+
+def test_what_nobody_answers_is_lost_after_ten_seconds_and_not_before():
+    questions = Questions()
+    asked(questions, 1, 2)
+    assert questions.overdue(S + MS + LOST_NS) == []
+    assert [t.sequence for t in questions.overdue(S + MS + LOST_NS + 1)] == [1]
+    assert questions.oldest_ns == 2 * S + MS
+
+
+def test_a_second_answer_is_a_duplicate_and_one_to_a_lost_question_too_late():
+    questions = Questions()
+    asked(questions, 1, 2, 3)
+    questions.heard(2, 2 * S + 2 * MS, 0)
+    assert questions.heard(2, 2 * S + 3 * MS, 0) is None
+    (lost,) = questions.overdue(S + MS + LOST_NS + 1)
+    assert (lost.sequence, lost.duplicates, lost.too_late) == (1, 1, None)
+    assert questions.heard(1, 30 * S, 0) is None
+    assert questions.heard(99, 30 * S, 0) is None  # never asked
+    told = questions.heard(3, 3 * S + 5 * MS, 0)
+    assert (told.duplicates, told.too_late) == (None, 1)  # the duplicate was told
+
+
+def test_an_answer_that_comes_too_late_before_anybody_looked_leaves_its_question_lost():
+    questions = Questions()
+    asked(questions, 1)
+    told = questions.heard(1, 12 * S, 0)
+    assert (told.outcome, told.rtt_ms, told.too_late) == ("lost", None, 1)
+
+
+def test_questions_that_the_server_had_nobody_for_are_not_lost():
+    questions = Questions()
+    asked(questions, 1, 2, 3)
+    assert [(t.sequence, t.outcome) for t in questions.unserved(before_ns=3 * S)] == [(1, "unserved"), (2, "unserved")]
+    assert questions.heard(3, 3 * S + 2 * MS, 0).outcome == "answered"
+    assert questions.overdue(60 * S) == []
+
+
+def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_changes():
+    questions = Questions()
+    told = [questions.not_sent(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
+    assert [t.sequence for t in told if t is not None] == [1, 1 + AGAIN_NS // S, 1 + 2 * AGAIN_NS // S]
+    assert questions.not_sent(131, 131 * S, "budget", beside_run=False).outcome == "budget"
+    asked(questions, 132)
+    assert questions.not_sent(133, 133 * S, "budget", beside_run=False) is not None
+
+
+def test_a_path_that_is_down_is_told_at_every_instant():
+    questions = Questions()
+    assert [questions.down(n, n * S, beside_run=False).outcome for n in range(5)] == ["down"] * 5
+
+
+def test_a_question_that_went_out_late_says_so():
+    questions = Questions()
+    questions.sent(1, S, S + 250 * MS, beside_run=True)
+    told = questions.heard(1, S + 300 * MS, 0)
+    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
+
+
+# --- the session that questions are asked in: opened in time, opened anew when the server forgot it, and known to be forgotten
+
+
+LEAVING = {"a": ("lo", "127.0.0.1"), "b": ("wwan1", None)}
+ASKED = SimpleNamespace(measurement=SimpleNamespace(host="127.0.0.1", port=8480))
+
+
+class FakeServer:
+    """The control channel; ``known``: sessions that it has."""
+
+    def __init__(self) -> None:
+        self.opened: list[dict] = []
+        self.known: set[str] = set()
+        self.failure: ControlError | None = None
+        self.reflector: object = {"port": 8480, "clock": None}
+
+    def open(self, kind: str, addresses: dict, **wanted: object) -> Session:
+        assert (kind, addresses) == ("any", {})
+        if self.failure is not None:
+            raise self.failure
+        self.opened.append(wanted)
+        name = f"{len(self.opened):032x}"
+        self.known.add(name)
+        return Session(name, bytes(32), "a", {"expires_s": 120.0, "reflector": self.reflector})
+
+    def end(self, session: Session, timeout_s: float) -> tuple[int, object]:
+        assert timeout_s > 0
+        if session.id not in self.known:
+            return 404, None
+        self.known.remove(session.id)
+        return 200, {}
+
+
+@pytest.fixture
+def server(monkeypatch):
+    made = FakeServer()
+    monkeypatch.setattr(module, "Control", lambda _asked: made)
+    return made
+
+
+@pytest.fixture
+def serving(server):  # noqa: ARG001  (in its place)
+    return Serving(lambda _leaving: ASKED, 1_000_000)
+
+
+def look(serving: Serving, now_ns: int, oldest_ns: int | None = None, leaving=LEAVING) -> None:
+    """To the end of what it has done."""
+    serving.look(now_ns, leaving, oldest_ns)
+    if serving._worker is not None:
+        serving._worker.join(60)
+
+
+def opened(serving: Serving) -> int:
+    """A session, and when it was opened."""
+    look(serving, time.monotonic_ns())
+    assert serving.served is not None
+    return serving.served.opened_ns
+
+
+def test_a_session_is_opened_where_a_path_is_up_and_every_path_knows_the_server(server, serving):
+    look(serving, 0, leaving={})
+    assert (server.opened, serving.usable(0)) == ([], None)
+    now = opened(serving)
+    assert server.opened == [{"budget_bytes": 1_000_000}]
+    assert serving.usable(now) is serving.served
+    assert serving.server("a") == serving.server("b") == ("127.0.0.1", 8480)
+    assert serving.server("c") is None
+    look(serving, now + S)
+    assert len(server.opened) == 1
+
+
+def test_a_session_is_followed_within_its_hour_and_not_used_beyond_it(server, serving):
+    now = opened(serving)
+    serving.sent(now + 2990 * S)
+    look(serving, now + 2991 * S)
+    assert len(server.opened) == 1
+    before = serving.served
+    serving.sent(now + 3001 * S)
+    look(serving, now + 3002 * S)
+    assert (len(server.opened), serving.earlier) == (2, before)
+    assert before.session.id in server.known  # what is under way is still answered
+    serving.sent(now + 3600 * S)
+    assert serving.usable(serving.served.opened_ns + 3600 * S) is None
+
+
+def test_after_a_pause_in_which_the_server_may_have_forgotten_it_nothing_is_asked_in_it(server, serving):
+    now = opened(serving)
+    serving.sent(now + 5 * S)
+    assert serving.usable(now + 65 * S) is serving.served
+    assert serving.usable(now + 66 * S) is None
+    look(serving, now + 66 * S)
+    assert len(server.opened) == 2
+
+
+def test_a_session_that_the_server_forgot_is_told_and_one_that_it_knew_is_not(server, serving):
+    for forgets in (True, False):
+        now = opened(serving)
+        serving.heard(now + S)
+        if forgets:
+            server.known.clear()
+        look(serving, now + 2 * S + SILENT_NS, oldest_ns=now + 2 * S)  # not yet
+        assert serving.forgotten_ns() is None
+        count = len(server.opened)
+        look(serving, now + 2 * S + SILENT_NS + 1, oldest_ns=now + 2 * S)
+        assert len(server.opened) == count + 1
+        assert serving.forgotten_ns() == (serving.served.opened_ns if forgets else None)
+        assert serving.forgotten_ns() is None  # once
+    # It answers nobody's questions although it knows them: no further session for a minute.
+    later = serving.served.opened_ns + 30 * S
+    look(serving, later, oldest_ns=later - 5 * S)
+    assert len(server.opened) == count + 1
+
+
+def test_a_path_that_still_answers_keeps_the_session(server, serving):
+    now = opened(serving)
+    serving.heard(now + 9 * S)
+    look(serving, now + 9 * S, oldest_ns=now + S)
+    assert len(server.opened) == 1
+
+
+def test_a_server_that_refuses_is_asked_again_after_a_pause_and_told_once(server, serving, caplog):
+    server.failure = ControlError("control channel: a: timeout", retry=True)
+    for _ in range(3):
+        look(serving, time.monotonic_ns())
+        look(serving, serving._not_before_ns - 1)
+        look(serving, serving._not_before_ns)
+    assert serving.usable(time.monotonic_ns()) is None
+    assert [r.message for r in caplog.records] == ["round trips: control channel: a: timeout"]
+    server.failure, server.reflector = None, None
+    look(serving, serving._not_before_ns)
+    assert caplog.records[-1].message == "round trips: the server has no reflector"
+    assert serving._not_before_ns - time.monotonic_ns() > 50 * S  # that does not pass by itself
+
+
+def test_a_path_whose_names_fail_holds_up_no_other(serving, monkeypatch):
+    def resolve(host: str, port: int, interface: str) -> tuple[str, int]:
+        if interface == "lo":
+            raise OSError("no answer")
+        return host, port
+
+    monkeypatch.setattr(module.sockets, "resolve", resolve)
+    now = opened(serving)
+    assert (serving.server("a"), serving.server("b")) == (None, ("127.0.0.1", 8480))
+    assert serving.usable(now) is not None

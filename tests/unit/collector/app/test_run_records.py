@@ -1,8 +1,12 @@
-"""Records of runs: what begins, and what an experiment's process says itself, of which nothing is trusted."""
+"""Records and results of runs: what an experiment's process says itself, of which nothing is trusted; results too long for a manifest."""
 
+import hashlib
 import json
+import sys
+import threading
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from good_config import good
@@ -10,10 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import any_json
-from tandem.app.runs.manifest import begun_record, experiment_record
+from tandem.app.runs.manifest import VALUE_BYTES, Manifests, begun_record, experiment_record, relieved
+from tandem.app.runs.process import ExperimentProcess
 from tandem.app.runs.request import configured_request, plan
+from tandem.experiment.dash import Shown, p1203
+from tandem.experiment.dash.mpd import Representation
+from tandem.export import PendingManifests
+from tandem.schema.manifest import FORMAT, Manifest
 from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
 from tandem.schema.record import Record, RecordError
+from tandem_server.ingest.documents import read_manifest
 
 CONFIG = good()
 OF_A_CAMPAIGN = {
@@ -109,3 +119,142 @@ def test_any_line_is_a_record_that_keeps_the_schema_or_refused(line: dict[str, A
         return
     assert record.tags["run"] == RUN.id
     assert Record.make(record.measurement, record.tags, record.fields, record.monotonic_ns) == record
+
+
+# --- results that are too long for a manifest: files beside it, nothing lost, and the gateway takes what is left
+
+
+GATEWAY_BYTES = 1 << 20
+
+
+def manifest(result: dict[str, Any] | None, further: dict[str, Any] | None = None) -> Manifest:
+    content = {
+        "format": FORMAT, "id": "run-1", "pair": "pair-1", "pairing": "single", "kind": "any", "paths": ["a"], "probe": "p", "boot": "b",
+        "trigger": "request", "experiment": {"name": "dash", "version": 1}, "parameters": {}, "seed": None, "started_utc_ns": 1,
+        "ended_utc_ns": 2, "started_monotonic_ns": 1, "ended_monotonic_ns": 2, "environment": {"experiment": {}, "further": further or {}},
+        "modems": {}, "clock": {}, "records": {}, "result": result, "failure": None,
+        "files": [{"name": "captures/run-1-a.pcap", "bytes": 1, "sha256": "0", "packets": None}],
+    }  # fmt: skip
+    return cast("Manifest", content)
+
+
+def written(told: Manifest) -> str:
+    return json.dumps(told, indent=1)
+
+
+def restored(told: Any, files: dict[str, bytes]) -> Any:
+    """The value with every file put back in its place."""
+    if isinstance(told, dict) and isinstance(told.get("file"), str) and told["file"] in files:
+        content = files[told["file"]]
+        return (
+            [json.loads(line) for line in content.splitlines()] if told["file"].endswith("l") else json.loads(content)
+        )
+    if isinstance(told, dict):
+        return {key: restored(value, files) for key, value in told.items()}
+    return told
+
+
+def four_hours_of_dash() -> dict[str, Any]:
+    """As ``dash`` tells it: 14,400 segments of a second over two paths."""
+    rows = [
+        {"number": n, "requested_s": n * 1.000123, "media_s": float(n), "segment_s": 1.0, "representation": "v6",
+         "bitrate_bit_per_s": 5_000_000, "height": 1080, "bytes": 623_456, "first_byte_ms": 43.123456, "duration_ms": 812.345678,
+         "goodput_bit_per_s": 6139812.345678,
+         "buffer_level_ms": 23456.789, "shares": {"isp_a": 0.4567891234, "isp_b": 0.5432108766}, "index": 6, "rule": "throughput",
+         "buffer_before_ms": 24456.789, "stall_ms": 0.0}
+        for n in range(14_400)
+    ]  # fmt: skip
+    r = Representation("v6", 5_000_000, 1920, 1080, 24.0, "avc1.640028", None, ())
+    shown = [Shown(r, 623_456, float(n), 1.0) for n in range(14_400)]
+    counts = {"bytes": 1, "stalls": 0, "bytes_by_path": {"a": {"received": 1, "sent": 1}}}
+    return {**counts, "segments": rows, "p1203": p1203(shown, [], 0.4)}
+
+
+def test_hours_of_segments_of_a_second_leave_a_manifest_that_the_gateway_takes(tmp_path: Path) -> None:
+    result = four_hours_of_dash()
+    long = manifest(result)
+    assert len(written(long)) > 8 * GATEWAY_BYTES
+    pending = PendingManifests(tmp_path / "pending", tmp_path / "runs")
+    manifests = Manifests(tmp_path / "runs", pending)
+    manifests.save(long)
+    content = (tmp_path / "runs" / "run-1.json").read_text()
+    assert pending.waiting() == ["run-1"]
+    assert len(content) < 8192
+    told = read_manifest(content, "run-1", "p")
+    assert told["result"]["stalls"] == 0
+    assert told["result"]["segments"] == {"file": "results/run-1-segments.jsonl", "rows": 14_400}
+    assert [f["name"] for f in told["files"]] == [
+        "captures/run-1-a.pcap",
+        "results/run-1-segments.jsonl",
+        "results/run-1-p1203.json",
+    ]
+    for entry in told["files"][1:]:
+        raw = (tmp_path / entry["name"]).read_bytes()
+        assert len(raw) == entry["bytes"]
+        assert hashlib.sha256(raw).hexdigest() == entry["sha256"]
+    rows = [json.loads(line) for line in (tmp_path / "results/run-1-segments.jsonl").read_text().splitlines()]
+    assert rows == result["segments"]
+    assert json.loads((tmp_path / "results/run-1-p1203.json").read_text()) == result["p1203"]
+
+
+def test_a_disk_that_takes_nothing_keeps_files_and_manifest_for_later(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("in the way")
+    pending = PendingManifests(tmp_path / "pending", tmp_path / "runs")
+    manifests = Manifests(tmp_path / "runs", pending)
+    manifests.save(manifest({"rows": [[0] * 100] * 1000}))
+    assert manifests.retry() == 1
+    assert pending.waiting() == []  # no manifest that names files which are not there
+    (tmp_path / "results").unlink()
+    assert manifests.retry() == 0
+    assert json.loads((tmp_path / "runs/run-1.json").read_text())["result"]["rows"]["rows"] == 1000
+    assert len((tmp_path / "results/run-1-rows.jsonl").read_text().splitlines()) == 1000
+
+
+@pytest.mark.parametrize("result", [None, {}, {"bytes": 1, "rows": [1, 2]}, {"text": "x" * (VALUE_BYTES - 100)}])
+def test_what_is_short_stays_as_it_is(result: dict[str, Any] | None) -> None:
+    told, files = relieved(manifest(result))
+    assert (told, files) == (manifest(result), {})
+
+
+def test_many_values_of_middling_length_and_what_was_told_beside_the_result_go_too() -> None:
+    result = {f"k{n}": list(range(11_000)) for n in range(12)} | {"bytes": 5}
+    further = {"public addresses": "y" * 700_000, "b/../../c": ["z" * 100] * 900}
+    before = written(manifest(result, further))
+    told, files = relieved(manifest(result, further))
+    assert len(written(told)) < GATEWAY_BYTES
+    assert told["result"] is not None
+    assert told["result"]["bytes"] == 5
+    assert all(name.startswith("results/run-1-") and ".." not in name and name.count("/") == 1 for name in files)
+    assert restored(told["result"], files) == result
+    assert restored(told["environment"]["further"], files) == further
+    assert written(manifest(result, further)) == before  # what was given is not written to
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=12), st.tuples(JSON, st.sampled_from((1, 1, 8_000))), max_size=6))
+def test_whatever_the_result_is_nothing_is_lost(given_values: dict[str, tuple[Any, int]]) -> None:
+    result = {key: [value] * times if times > 1 else value for key, (value, times) in given_values.items()}
+    told, files = relieved(manifest(result))
+    assert len(written(told)) < GATEWAY_BYTES
+    assert restored(told["result"], files) == result
+    assert len(told["files"]) == 1 + len(files)
+
+
+def test_a_line_without_end_is_a_failure_in_words() -> None:
+    code = (
+        "import sys\nfor _ in range(66): sys.stdout.write('x' * (1 << 20))\nprint()\nprint('{\"type\": \"started\"}')"
+    )
+    lines: list[dict[str, Any]] = []
+    ending = ExperimentProcess([sys.executable, "-c", code], {}, lines.append, "x").wait(60, threading.Event())
+    assert ending.result is None
+    assert ending.failure is not None
+    assert (
+        ending.failure["reason"] == "the experiment ended with status 0: a line of more than 64 MiB, which is not taken"
+    )
+    assert lines == [{"type": "started"}]

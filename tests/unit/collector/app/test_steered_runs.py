@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from doubles import FakePaths
 
-from tandem.app import MissingRequirementError
 from tandem.app.runs.steering import FILE, STEP_S, SteeredRun, SteeringPart, load_history
 from tandem.cli.main import main
+from tandem.experiment.base import MissingRequirementError
 from tandem.mptcp.recovery import History
 from tandem.schema.record import Record
 

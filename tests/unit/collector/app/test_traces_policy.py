@@ -77,7 +77,7 @@ INTENDED = [
         "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
     ),
     (RULES, False, False, 'every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00'),
-    (ANY, False, True, "over the SIMs, a day at most a 50 MB, b 50 MB, of a told plan ([path.plan]) 50%"),
+    (ANY, False, True, "over the SIMs, a day at most a 50 MB, b 50 MB, of a plan that is set ([path.plan]) 50%"),
     (
         TracesConfig(over="any", night=None, still_for_s=0),
         True,

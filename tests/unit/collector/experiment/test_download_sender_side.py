@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.hostile_json import any_json
 from tandem.experiment.control import MOST_FURTHER, further_addresses
-from tandem.experiment.download.experiment import SenderSide
+from tandem.experiment.download import SenderSide
 from tandem.mptcp.statistics import PathName, SubflowTotal
 
 FIRST, SECOND = "203.0.113.10", "203.0.113.11"

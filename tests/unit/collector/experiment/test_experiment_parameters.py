@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.hostile_json import any_json, said
 from tandem.experiment.base import Output, Stop
-from tandem.experiment.download.experiment import EXPERIMENT, read
+from tandem.experiment.download import EXPERIMENT, read
 from tandem.experiment.parameters import Parameter, ParameterError, check, origin
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path, faults
 
@@ -131,8 +131,7 @@ NOT_NEEDED = {"argparse", "pkgutil", "platform", "secrets", "statistics", "decim
 
 def test_a_download_loads_no_module_that_it_can_do_without() -> None:
     told = (
-        "import json, sys, tandem.experiment.__main__, tandem.experiment.download.experiment;"
-        "print(json.dumps(list(sys.modules)))"
+        "import json, sys, tandem.experiment.__main__, tandem.experiment.download;print(json.dumps(list(sys.modules)))"
     )
     before = (
         "import json, sys; print(json.dumps(list(sys.modules)))"  # what the environment itself loads (site, .pth files)

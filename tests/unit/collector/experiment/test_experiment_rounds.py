@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from support.experiment_process import Run, parameters, server_of
 from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment import base, results
-from tandem.experiment.bandwidth.experiment import EXPERIMENT as BANDWIDTH
-from tandem.experiment.bandwidth.experiment import _goodput
-from tandem.experiment.delay.experiment import EXPERIMENT as DELAY
-from tandem.experiment.delay.experiment import size_class
+from tandem.experiment.bandwidth import EXPERIMENT as BANDWIDTH
+from tandem.experiment.bandwidth import _goodput
+from tandem.experiment.delay import EXPERIMENT as DELAY
+from tandem.experiment.delay import size_class
 from tandem.experiment.rounds import log_uniform, rounds, steps
 from tandem.mptcp import kernels
 from tandem.schema.aggregation import delay_benefit

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency.experiment import Heard, Stream, figures
-from tandem.experiment.latency.reflector import Answer, Clock, Comparison, compare, read_clock
+from tandem.experiment.latency import Stream, figures
+from tandem.experiment.reflector import Answer, Clock, Comparison, compare, read_clock
 
 MS = 1_000_000
 APART = Comparison(False, None, None)
@@ -25,7 +25,7 @@ def stream(ups, downs, ahead_ns=0, stay_ms=1, lost_up=(), lost_down=()):
         there = sent + round(up * MS)
         back = there + stay_ms * MS
         answer = Answer(1, n, count, sent, there + ahead_ns, back + ahead_ns)
-        found.heard[n] = Heard(answer, back + round(down * MS))
+        found.heard[n] = answer, back + round(down * MS)
     return found
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.hostile_json import said
 from tandem.experiment.parameters import ParameterError
-from tandem.experiment.reachability.experiment import read_resolvers, summary
+from tandem.experiment.reachability import read_resolvers, summary
 from tandem.experiment.reachability.files import (
     COLUMNS,
     JOURNAL,

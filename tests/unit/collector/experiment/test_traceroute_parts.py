@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import said
-from tandem.experiment.traceroute.experiment import (
+from tandem.experiment.traceroute import (
     IP_RECVERR,
     Hop,
     IcmpError,

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from support.https_gateway import Gateway, Reply
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
 from tandem.export import gateway as link
-from tandem.export.exporter import timed
+from tandem.export.clock import NotYet, Stamp
+from tandem.export.exporter import DOUBT_S, Comparison, timed
 from tandem.export.gateway import LONGEST_S, Link, PathChoice
-from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
 from tandem.spool import Spool
@@ -179,12 +179,12 @@ def test_while_the_gateway_refuses_everything_is_kept(
     setup.exporter.start()
     gateway.until(lambda: len(gateway.requests) >= 3)
     assert setup.spool.counts().pending == 1
-    assert setup.exporter.state.trouble is not None
-    assert "not now" in setup.exporter.state.trouble
+    assert setup.exporter.trouble is not None
+    assert "not now" in setup.exporter.trouble
     gateway.answer = lambda _m, _p, _l: None
     gateway.until(lambda: len(gateway.lines) == 1)
     assert finish(setup)
-    assert setup.exporter.state.trouble is None
+    assert setup.exporter.trouble is None
 
 
 def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
@@ -206,7 +206,7 @@ def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
 def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Path) -> None:
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
     setup.send([radio(1)], 1)
-    assert setup.exporter.state.path == "b"
+    assert setup.exporter.path == "b"
     moved = setup.exporter.payload_bytes()
     assert moved["a"] == 0
     assert moved["b"] > 0
@@ -323,8 +323,8 @@ def test_a_probe_a_year_ahead_keeps_its_records_and_says_why(gateway: Gateway, t
     setup.times.now_ns = lambda: (true_ns() or 0) + 365 * 86_400 * S  # type: ignore[method-assign]  the clock that is wrong
     setup.spool.append([radio(1)])
     setup.exporter.start()
-    gateway.until(lambda: setup.exporter.state.trouble)
-    assert "one of them is wrong" in str(setup.exporter.state.trouble)
+    gateway.until(lambda: setup.exporter.trouble)
+    assert "one of them is wrong" in str(setup.exporter.trouble)
     assert gateway.lines == {}
     setup.times.now_ns = true_ns  # type: ignore[method-assign]
     assert finish(setup)

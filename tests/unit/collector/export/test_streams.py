@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from support.offers import offer_of
 from tandem.export.gateway import Interrupted, Later
 from tandem.export.streams import Streams, UnreadableError
 from tandem.export.trace_queue import Wanted
-from tandem.schema.trace import CHUNK_BYTES, Encoding, offer_of
+from tandem.schema.trace import CHUNK_BYTES, Encoding
 
 CONTENT = random.Random(1).randbytes(CHUNK_BYTES) + b"the same again " * 100_000
 NAME = "captures/a.pcap"

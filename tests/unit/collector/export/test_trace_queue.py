@@ -62,8 +62,6 @@ def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
     again = TraceQueue(tmp_path)
     again.scan()
     assert [receive(again), receive(again)] == ["captures/b.pcap", "captures/c.pcap"]
-    assert (tmp_path / "traces/settled").read_text().split() == ["run-1", "run-2"]
-    (tmp_path / "traces/settled").unlink()
     third = TraceQueue(tmp_path)
     third.scan()
     assert third.next() is None
@@ -107,7 +105,7 @@ def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path
 def test_looking_writes_nothing(tmp_path: Path) -> None:
     manifest(tmp_path, "run-1", 1)
     before = sorted(tmp_path.rglob("*"))
-    queue = TraceQueue(tmp_path, remember=False)
+    queue = TraceQueue(tmp_path)
     queue.scan()
     assert sorted(tmp_path.rglob("*")) == before
 

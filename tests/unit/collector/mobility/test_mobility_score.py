@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -30,6 +31,19 @@ def test_golden(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     arguments = (folder / "arguments.txt").read_text().split()
     assert main(["mobility", "score", "--json", *arguments]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((folder / "expected.json").read_text())
+
+
+def test_rows_out_of_order_and_repeated_seconds_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ride = HERE / "a-lively-ride-between-two-quiet-spells"
+    head, *log = (ride / "ride.csv").read_text().splitlines()
+    log += [log[9], log[300]]
+    Random(5).shuffle(log)
+    (tmp_path / "ride.csv").write_text("\n".join([head, *log]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["mobility", "score", "--json", "ride.csv"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((ride / "expected.json").read_text())
 
 
 CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {

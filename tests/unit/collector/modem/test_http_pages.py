@@ -36,12 +36,10 @@ def goform(model: str = "", **fields: str) -> Reading:
         '<!DOCTYPE response [<!ENTITY a "-76dBm">]><response><rsrp>&a;</rsrp></response>',
         '<!DOCTYPE response SYSTEM "http://example.org/x.dtd"><response><rsrp>-76dBm</rsrp></response>',
         "<response><rsrp>-76dBm</rsrp>",
-        "<response>" + "<a>" * 50 + "</a>" * 50 + "</response>",
         "<response><rsrp>-76dBm</rsrp></response>" + " " * MAX_CHARACTERS,
-        "<response>" + "".join(f"<a{i}>1</a{i}>" for i in range(600)) + "</response>",
         "",
     ],
-    ids=["entity", "external", "cut", "deep", "long", "wide", "empty"],
+    ids=["entity", "external", "cut", "long", "empty"],
 )
 def test_a_document_that_no_stick_sends_is_refused(document: str) -> None:
     assert flat(document) == ("", {})

@@ -1,38 +1,34 @@
-"""What is plugged in, from a /sys tree laid out as real ones are."""
+"""What is plugged in, from a /sys tree laid out as real ones are; the families' USB devices and their udev rules."""
 
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.fake_sys import Face, FakeSys
+from tandem.modem.base import device
 from tandem.modem.usb import (
     USB_PORT,
-    InterfaceRule,
     KnownDevice,
     beside,
     find,
+    known_devices,
     modems,
     network_interface,
     place_of,
+    rules,
     usb_devices,
 )
 
-AT_PAIR = (
-    InterfaceRule("diagnostics", 0),
-    InterfaceRule("nmea", 1),
-    InterfaceRule("at", 2),
-    InterfaceRule("at-second", 3),
-    InterfaceRule("network", 4),
-)
-BY_CLASS = (InterfaceRule("at", None, "ff", None, "02"), InterfaceRule("ppp", None, "ff", None, "01"))
+AT_PAIR = {0: "diagnostics", 1: "nmea", 2: "at", 3: "at-second", 4: "network"}
+BY_PROTOCOL = {"02": "at", "01": "ppp"}
 KNOWN = (
-    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), ("1f01",), (InterfaceRule("network", 0),), "usb_modeswitch -J"),
-    KnownDevice("huawei", "12d1", "1506", ("E3372s",), ("15cd",), BY_CLASS),
+    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), ("1f01",), {0: "network"}, "usb_modeswitch -J"),
+    KnownDevice("huawei", "12d1", "1506", ("E3372s",), ("15cd",), BY_PROTOCOL),
     KnownDevice("quectel", "2c7c", "0125", ("EC25",), (), AT_PAIR),
-    KnownDevice("u-blox", "1546", "1102", ("LARA",), (), (InterfaceRule("nmea", None, "02", None, "ff"),)),
-    KnownDevice("zte", "19d2", "0412", ("Telewell",), ("0413",), (InterfaceRule("at", 2),)),
+    KnownDevice("u-blox", "1546", "1102", ("LARA",), (), {4: "nmea"}),
+    KnownDevice("zte", "19d2", "0412", ("Telewell",), ("0413",), {2: "at"}),
 )
 
 
@@ -57,7 +53,7 @@ def test_a_modem_is_listed_with_its_ports_roles_and_networks(sys: FakeSys) -> No
     assert (found.manufacturer, found.name, found.mode_switch) == ("Quectel", "EC25-AF", None)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.permutations(["1-1.1", "1-1.2", "1-1.4", "2-1"]), st.integers(0, 3))
 def test_identical_modems_are_told_apart_by_their_place_in_any_order_and_number(
     tmp_path_factory: pytest.TempPathFactory, order: list[str], gap: int
@@ -102,7 +98,7 @@ def test_a_stick_that_is_still_storage_is_named_as_such(sys: FakeSys) -> None:
         "stands there as storage and waits for its mode switch to 12d1:14dc: usb_modeswitch -J"
     )
     assert "usb_modeswitch" in str(second.mode_switch)
-    same = KnownDevice("option", "0af0", "6971", ("iCON",), ("6971",), (), "usb_modeswitch")  # it keeps its ids
+    same = KnownDevice("option", "0af0", "6971", ("iCON",), ("6971",), {}, "usb_modeswitch")  # it keeps its ids
     for face, waits in ((Face(0, "08/06/50", "usb-storage"), True), (Face(0, "ff/ff/ff", "hso", net="hso0"), False)):
         sys.plug("1-2", "0af0", "6971", [face])
         assert (modems(sys.root, (same,))[0].mode_switch is not None) == waits
@@ -168,7 +164,7 @@ def test_what_is_no_place_finds_nothing(sys: FakeSys) -> None:
 
 def test_two_families_may_claim_the_same_ids(sys: FakeSys) -> None:
     sys.quectel("1-1.2", 0, "wwan0")
-    twin = KnownDevice("other", "2c7c", "0125", ("Twin",), (), (InterfaceRule("at", 0),))
+    twin = KnownDevice("other", "2c7c", "0125", ("Twin",), (), {0: "at"})
     (found,) = modems(sys.root, (*KNOWN, twin))
     assert found.drivers == ("quectel", "other")
     assert found.models == ("EC25", "Twin")
@@ -199,3 +195,35 @@ def test_a_network_interface_has_a_place_too(sys: FakeSys) -> None:
     (sys.root / "class/net/wwan3").symlink_to(interface / "net/wwan3")
     assert place_of("wwan3", sys.root) == "1-5"
     assert place_of("wwan4", sys.root) is None
+
+
+# --- the families' USB devices: how one is written, and the udev rules made of them
+
+
+GOLDEN = Path(__file__).with_name("golden-udev.rules")
+
+
+def test_a_device_is_written_by_what_is_known_of_it() -> None:
+    first = device(
+        "2c7c:0125", "EC25, EC21", at=2, at_second=3, switched_from="1f01 1f02", mode_switch="usb_modeswitch -J"
+    )
+    faces = {2: "at", 3: "at-second"}
+    assert first == KnownDevice("", "2c7c", "0125", ("EC25", "EC21"), ("1f01", "1f02"), faces, "usb_modeswitch -J")
+    second = device("12d1:1506", "E3372s", by_protocol={"02": "at"})
+    assert second.roles == {"02": "at"}
+    assert (first.has_second_port, second.has_second_port) == (True, False)
+    assert {one.family for one in known_devices() if one.vendor == "2c7c"} == {"quectel"}
+
+
+RULED = (
+    KnownDevice("quectel", "2c7c", "0125", ("EC25", "EC21"), (), {1: "nmea", 2: "at", 3: "at-second"}),
+    KnownDevice("huawei", "12d1", "1506", ("E3372 in\nstick mode",), ("15cd",), {"02": "at"}),
+    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), (), {0: "network"}),
+    KnownDevice("twin", "2c7c", "0125", ("EC25",), (), {10: "at-second"}),
+)
+
+
+def test_the_rules_are_the_golden_ones_whatever_the_order() -> None:
+    assert rules(RULED) == GOLDEN.read_text()
+    assert rules((RULED[2], RULED[0], RULED[1], RULED[3])) == GOLDEN.read_text()
+    assert "SYMLINK" not in rules(())

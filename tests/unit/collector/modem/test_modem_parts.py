@@ -1,16 +1,24 @@
-"""Schedule, staleness, identification and the decoding of the standard's commands."""
+"""Schedule, staleness and identification; raw answers without a modem: which family, what it tells, why it tells nothing."""
 
+import contextlib
+import itertools
+import json
 import os
+import re
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tandem.modem
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
-from tandem.modem.families import choose
+from tandem.modem.decoding import ALWAYS, UndecodableError, candidates, decode
+from tandem.modem.families import choose, drivers
 from tandem.modem.poll import StuckReadingDetector
 from tandem.modem.poller import Schedule, ThreadExecutor
 from tandem.modem.scales import plmn
@@ -121,3 +129,131 @@ def test_identity_from_plain_answers_or_from_ati_without_the_serial_number() -> 
 )
 def test_network_codes(mcc: str, mnc: str, code: str | None) -> None:
     assert plmn(mcc, mnc) == code
+
+
+# --- raw answers without a modem: which family, what it tells, why it tells nothing
+
+
+QENG = '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,1A2B,-95,-10,-66,12,33'
+MODEM = Path(tandem.modem.__file__).parent
+TRANSCRIPTS = [json.loads(file.read_text()) for file in sorted(MODEM.glob("families/transcripts/*/*.json"))]
+
+
+def told(command: str, raw: str, driver: str | None = None) -> dict[str, Any]:
+    return decode(command, raw.encode("latin-1"), driver).as_json()
+
+
+def test_echo_line_ends_and_final_result_do_not_matter() -> None:
+    commands = ('AT+QENG="servingcell"', '+QENG="servingcell"', ' at+qeng="servingcell"')
+    first = told(commands[0], QENG)
+    assert (first["driver"], first["rsrp_dbm"], first["eci"], first["tac"]) == ("quectel", -95.0, 0x5A2C30B, 0x1A2B)
+    assert (first["enb_id"], first["sector_id"], first["rat"], first["state"]) == (0x5A2C3, 0x0B, "LTE", "idle")
+    assert (first["sinr_db"], first["sinr_code"]) == (None, 12)
+    ways = itertools.product(commands, ("", commands[0]), ("", "OK"), ("\r\n", "\n", "\r", "\r\r\n"))
+    found = {way: told(way[0], way[3].join((way[1], QENG, "", way[2], ""))) for way in ways}
+    assert {way: one for way, one in found.items() if one != first} == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "raw", "why"),
+    [
+        ("AT+CESQ", "ERROR", "the modem answered ERROR"),
+        ("AT+CESQ", "AT+CESQ\r\r\n+CME ERROR: 10\r\n", "+CME ERROR 10: no SIM inserted"),
+        ("AT+CESQ", "+CME ERROR: SIM busy", "+CME ERROR SIM busy"),
+        ("AT+CESQ", "", "the answer is empty"),
+        ("AT+CESQ", "\r\n \r\n", "the answer is empty"),
+        ("AT+CESQ", "garbage", "no line of the answer belongs to +CESQ"),
+        ("AT+CESQ", "\x00\xff\x01", "no line of the answer belongs to +CESQ"),
+        ("AT+CESQ", "OK", "no line of the answer belongs to +CESQ"),
+        ("AT+CSQ", "+CSQ: what", "nothing can be read in '+CSQ: what'"),
+        ("AT+CSQ", "+CSQ: 500,1", "nothing can be read in"),
+        ("AT+COPS?", '+COPS: 0,0,"Operator"', "the network is told by its name only; AT+COPS=3,2"),
+        (
+            'AT+QENG="neighbourcell"',
+            '+QENG: "neighbourcell intra","LTE",1300,211,-9,-95,-66,-2',
+            "neighbour cells only",
+        ),
+        (f"AT+{'X' * 900}", "+X: 1", "XXX...; name one"),
+        ("AT+NOBODY?", "+NOBODY: 1", "no known family asks AT+NOBODY?"),
+        ("", "+NOBODY: 1", "no known family asks AT"),
+        ("AT+CSQ", "x" * 2_000_000, "longer than"),
+        ("GET /nobody/asks", "{}", "no known family asks"),
+    ],
+)
+def test_what_cannot_be_decoded_says_why_in_one_line(command: str, raw: str, why: str) -> None:
+    with pytest.raises(UndecodableError, match=re.escape(why)) as caught:
+        told(command, raw)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_answer_is_read_however_it_was_saved() -> None:
+    for charset in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
+        found = decode('AT+QENG="servingcell"', f"{QENG}\r\nOK\r\n".encode(charset)).as_json()
+        assert (found["driver"], found["eci"]) == ("quectel", 0x5A2C30B), charset
+    # a script made one line of several
+    for raw in ("", "AT+CESQ ", "AT+CSQ +CSQ: 20,99 OK AT+CESQ "):
+        assert told("AT+CESQ", f"{raw}+CESQ: 99,99,255,255,20,50 OK")["rsrp_dbm"] == -91.0
+    # a label whose value is OK ends no answer
+    raw = "!GSTATUS:\r\nSystem mode: LTE\r\nIMS reg state:  OK\r\nRSRP (dBm): -96\r\nOK\r\n"
+    assert told("AT!GSTATUS?", raw)["rsrp_dbm"] == -96.0
+    for raw in ("+CSQ: 99,99", "+CSQ: 99,99\r\n\r\nOK\r\n"):
+        found = told("AT+CSQ", raw)
+        assert {name for name in ALWAYS if found[name] is not None} == {"state", "driver"}, "nothing is known: all null"
+
+
+def test_a_pasted_http_head_and_a_whole_address() -> None:
+    raw = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<response><rsrp>-97dBm</rsrp><mode>7</mode></response>"
+    for asked in ("http://192.168.8.1/api/device/signal", "get /api/device/signal"):
+        assert told(asked, raw)["rsrp_dbm"] == -97.0
+    network = raw.replace("<rsrp>-97dBm</rsrp><mode>7</mode>", "<State>0</State><Numeric>24491</Numeric>")
+    both = told("/api/device/signal", f"{raw}\r\n{network}")
+    assert (both["rsrp_dbm"], both["plmn"]) == (-97.0, "24491")
+
+
+def test_an_answer_is_newer_than_what_came_unasked() -> None:
+    answer, unasked = '+CEREG: 2,1,"1A2B","05A2C30B",7', '+CEREG: 1,"1A2C","05A2C40C",7'
+    assert told("AT+CEREG?", f"{answer}\r\nOK\r\n{unasked}\r\n")["eci"] == 0x5A2C30B
+    assert told("AT+CESQ", f"+CESQ: 99,99,255,255,20,50\r\n{unasked}\r\n")["eci"] == 0x5A2C40C
+    assert told("AT+CESQ", "+CREG: 2\r\n+CESQ: 99,99,255,255,20,50\r\n")["state"] == "unknown"
+
+
+def test_the_family_is_found_by_what_is_asked_and_read_also_of_several_commands_and_before_an_error() -> None:
+    for asked in ("AT", "", "AT+CESQ", "AT+CEREG?;+COPS?", "AT+NOBODY?"):
+        found = told(asked, f'+CEREG: 2,1,"1A2B","05A2C30B",7\r\nOK\r\n{QENG}\r\nOK\r\n')
+        assert (found["driver"], found["rsrp_dbm"], found["state"]) == ("quectel", -95.0, "idle")
+    found = told("AT+CSQ;+CESQ", "+CSQ: 17,99\r\n+CME ERROR: 4\r\n")
+    assert (found["rssi_dbm"], found["rsrp_dbm"]) == (-79.0, None)
+    lines = '^HCSQ:"LTE",50,50,100,20\r\n^MONSC: LTE,244,91,1300,5A2C30B,D3,1A2B,-95,-10,-66\r\nOK'
+    both = told("AT^HCSQ?;^MONSC", lines)
+    assert (both["driver"], both["pci"], both["rsrp_code"]) == ("huawei", 211, 50)
+    assert told('AT+CSQ;+QENG="servingcell"', f"+CSQ: 17,99\r\n{QENG}\r\nOK")["driver"] == "quectel"
+    first = {
+        ("AT+CESQ", ""): "generic",
+        ("AT^HCSQ?", ""): "huawei",
+        ("AT+CSQ;^HCSQ?", "Huawei ME909"): "huawei",
+        ("AT+CSQ;+CEREG?", "nobody knows"): "generic",
+    }
+    assert {(asked, model): candidates(asked, Identity(model=model))[0].name for asked, model in first} == first
+    assert len({json.dumps(told("+CEREG?", '+CEREG: 2,1,"1A2B","05A2C30B",7')) for _ in range(5)}) == 1
+
+
+LINES = sorted({line for c in TRANSCRIPTS for t in c["dialogue"] for line in t["receive"].split("\r\n") if line})
+ASKED = sorted({t["send"] for c in TRANSCRIPTS for t in c["dialogue"]})
+
+
+@given(
+    st.one_of(st.sampled_from(ASKED), st.text(max_size=20)),
+    st.one_of(
+        st.binary(max_size=300),
+        st.lists(st.tuples(st.sampled_from(LINES), st.integers(0, 80), st.text(max_size=5)), max_size=5).map(
+            lambda pieces: "\r\n".join(line[:at] + extra + line[at:] for line, at, extra in pieces).encode(
+                "utf-8", "replace"
+            )
+        ),
+    ),
+    st.one_of(st.none(), st.sampled_from(sorted(drivers()))),
+)
+def test_any_input_is_decoded_or_refused_with_a_reason(command: str, raw: bytes, driver: str | None) -> None:
+    with contextlib.suppress(UndecodableError):
+        found = decode(command, raw, driver)
+        assert set(ALWAYS) <= set(json.loads(json.dumps(found.as_json())))

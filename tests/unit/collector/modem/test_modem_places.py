@@ -22,11 +22,11 @@ from tandem.mobility.settings import Settings
 from tandem.modem.families import drivers
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import record_at
-from tandem.modem.session import UsbPlace, access
+from tandem.modem.session import UsbPort, access
 from tandem.modem.sim import HASH, SecretError, SimWatch, card_hash, hashed, iccid, secret_of
 from tandem.schema.record import Record
 
-KEY = bytes(32)
+SECRET = bytes(range(32))
 ICCID = "8935801234567890123"
 
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("patient")
 
 def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(PortLost, match="tandem modem list"):
-        UsbPlace("1-1.2", FakeSys(tmp_path / "sys").root).look()
+        UsbPort("1-1.2", FakeSys(tmp_path / "sys").root).look()
     for port, usb in ((None, None), ("/dev/x", "1-1")):
         with pytest.raises(ValueError, match="either"):
             access(port, usb)
@@ -45,7 +45,7 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
     crsm = "AT+CRSM=176,12258,0,0,10"
     modem.answers = {crsm: '+CRSM: 144,0,"985308214365870921F3"\r\n\r\nOK'}
     told, made = Collected(), Collected()
-    watch = SimWatch("0" * 24, KEY, told.add)
+    watch = SimWatch("0" * 24, SECRET, told.add)
     poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, sim=watch)
     poller.start()
     try:
@@ -58,7 +58,7 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
     finally:
         poller.stop(60)
     assert modem.heard.count(crsm) == 2
-    assert told.made == [f"the SIM here is {hashed(ICCID, KEY)}, the configuration names {'0' * 24}"]
+    assert told.made == [f"the SIM here is {hashed(ICCID, SECRET)}, the configuration names {'0' * 24}"]
 
 
 def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(modem: ScriptedModem) -> None:
@@ -96,7 +96,6 @@ PERIOD_S = 3600.0
 GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(
     tmp_path: Path, modem: ScriptedModem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,8 +125,6 @@ def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(
 # --- the SIM's number: read in every form, given as a hash only
 
 OK = Final("ok", "ok")
-NUMBER = "8935801234567890123"
-SECRET = bytes(range(32))
 
 
 def test_every_form_gives_the_same_number_and_what_is_none_gives_none() -> None:
@@ -135,19 +132,19 @@ def test_every_form_gives_the_same_number_and_what_is_none_gives_none() -> None:
     for command, line in (
         ("AT+CRSM=176,12258,0,0,10", f'+CRSM: 144,0,"{swapped}"'),
         ("AT+CRSM=176,12258,0,0,10", f"+CRSM: 144,0,{swapped.lower()}"),
-        ("AT+CCID", f"+CCID: {NUMBER}"),
-        ("AT+CCID", f"{NUMBER}F"),
+        ("AT+CCID", f"+CCID: {ICCID}"),
+        ("AT+CCID", f"{ICCID}F"),
         ("AT+CCID", "8935 8012 3456 7890 123"),
-        ("AT+ICCID", f'+ICCID: "{NUMBER}"'),
+        ("AT+ICCID", f'+ICCID: "{ICCID}"'),
         ("AT^ICCID?", f"^ICCID: {swapped}"),
-        ("AT+QCCID", f"+QCCID: {NUMBER}"),
+        ("AT+QCCID", f"+QCCID: {ICCID}"),
     ):
-        assert iccid(Response(command, (line,), OK)) == NUMBER, line
+        assert iccid(Response(command, (line,), OK)) == ICCID, line
     nothing = '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFF"'
     for line in ("+CRSM: 106,130", "+CRSM: 144,0", "", "+CCID: ", "+CCID: 861234567890123", nothing):
         for command in ("AT+CRSM=176,12258,0,0,10", "AT+CCID"):
             assert iccid(Response(command, (line,), OK)) is None, line
-    assert iccid(Response("AT+CCID", (NUMBER,), Final("error", "error"))) is None
+    assert iccid(Response("AT+CCID", (ICCID,), Final("error", "error"))) is None
 
 
 @given(st.lists(st.text(max_size=60), max_size=4))
@@ -164,18 +161,18 @@ def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(
     modem.answers = {
         "AT+CRSM=176,12258,0,0,10": "+CME ERROR: 4",
         "AT+CCID": "ERROR",
-        "AT+ICCID": f"+ICCID: {NUMBER}\r\n\r\nOK",
+        "AT+ICCID": f"+ICCID: {ICCID}\r\n\r\nOK",
     }
     channel = Channel(open_port(str(modem.link)))
     try:
-        assert card_hash(channel, SECRET) == hashed(NUMBER, SECRET)
+        assert card_hash(channel, SECRET) == hashed(ICCID, SECRET)
         assert modem.heard == ["AT+CRSM=176,12258,0,0,10", "AT+CCID", "AT+ICCID"]
         modem.answers = {}
         assert card_hash(channel, SECRET) is None
     finally:
         channel.close()
         modem.close()
-    assert NUMBER[4:12] not in caplog.text
+    assert ICCID[4:12] not in caplog.text
 
 
 def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
@@ -201,5 +198,5 @@ def test_another_sim_is_told_once_and_again_after_the_right_one_was_there() -> N
 
 
 def test_a_hash_depends_on_the_secret_and_tells_nothing_of_the_number() -> None:
-    assert HASH.match(hashed(NUMBER, SECRET))
-    assert hashed(NUMBER, SECRET) != hashed(NUMBER, bytes(32)) != hashed(NUMBER[:-1] + "4", bytes(32))
+    assert HASH.match(hashed(ICCID, SECRET))
+    assert hashed(ICCID, SECRET) != hashed(ICCID, bytes(32)) != hashed(ICCID[:-1] + "4", bytes(32))

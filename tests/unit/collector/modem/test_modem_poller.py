@@ -68,6 +68,27 @@ def test_a_port_that_is_not_there_is_logged_once_and_found_later(
         modem.close()
 
 
+def test_while_one_modem_is_gone_the_other_is_polled_as_before(
+    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
+) -> None:
+    other, of_other = ScriptedModem(tmp_path / "other"), Collected()
+    second = Poller("b", "B", str(other.link), "auto", PERIOD_S, of_other.add)
+    second.start()
+    of_other.wait(lambda p: p != [] and good(p[-1]))
+    heard = modem.heard.count("ATE0")
+    other.unplug()
+    of_other.wait(lambda p: p[-1].failure == "port_lost")
+    count = len(polls.made)
+    made = polls.wait(lambda p: len(p) >= count + 5)
+    assert all(good(poll) and poll.path == "a" for poll in made)
+    assert modem.heard.count("ATE0") == heard, "its port was not opened anew"
+    other.plug()
+    of_other.wait(lambda p: good(p[-1]))
+    second.stop(60)
+    other.close()
+    assert poller.path == "a"
+
+
 def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Collected) -> None:
     modem.error = "+CME ERROR: 10"
     failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]

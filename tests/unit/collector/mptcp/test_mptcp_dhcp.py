@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import said
-from tandem.mptcp.nat import LONGEST_S, Answer, DhcpError, Given, Lease, discover, parse, request
+from tandem.mptcp.dhcp import LONGEST_S, Answer, DhcpError, Lease, discover, parse, request
 
 MAC = bytes.fromhex("0c5b8f279a64")
 
@@ -101,7 +101,8 @@ def test_the_address_is_asked_for_at_once_and_kept_and_asked_for_again_after_hal
     assert kinds(lease(), 40) == [(0, 3), (1, 3), (3, 1), (7, 1), (15, 1), (31, 1)]
     made = lease()
     made.question(0)
-    assert made.take(parse(answer(5, options=FULL)), 1.0) == Given("192.168.8.100", 23, "192.168.8.1")
+    given = made.take(parse(answer(5, options=FULL)), 1.0)
+    assert (given.address, given.prefix, given.router) == ("192.168.8.100", 23, "192.168.8.1")
     assert made.due_s == 101
     assert options(made.question(101))[50] == bytes([192, 168, 8, 100])
     made.take(parse(answer(5, 2, options=bytes([51, 4, 0, 1, 0, 0]))), 102)
@@ -117,7 +118,8 @@ def test_after_a_refusal_another_address_is_taken():
     assert made.due_s == 2
     asked = options(made.question(2))
     assert (asked[53], asked[50], asked[54]) == (b"\3", bytes([192, 168, 9, 7]), bytes([192, 168, 8, 1]))
-    assert made.take(parse(answer(5, 2, "192.168.9.7", ROUTER)), 3) == Given("192.168.9.7", 24, "192.168.8.1")
+    given = made.take(parse(answer(5, 2, "192.168.9.7", ROUTER)), 3)
+    assert (given.address, given.prefix, given.router) == ("192.168.9.7", 24, "192.168.8.1")
 
 
 def test_answers_to_others_are_passed_over_and_a_link_that_came_back_is_asked_at_once():

@@ -9,7 +9,7 @@ from tandem.mptcp import kernel_v094, netlink, sysctls
 from tandem.mptcp import paths as paths_module
 from tandem.mptcp.iproute import Interface, IpError
 from tandem.mptcp.kernel_v094 import FullMesh
-from tandem.mptcp.path_manager import Endpoint, Limits
+from tandem.mptcp.path_manager import Endpoint
 from tandem.mptcp.paths import Path, Paths
 
 A, B = Endpoint(101, "10.64.1.2", "wwan0"), Endpoint(102, "10.65.1.2", "wwan1")
@@ -159,9 +159,9 @@ def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPa
             raise IpError("ip mptcp endpoint add: too many")
         made[endpoint.id] = endpoint
 
-    manager = Mock(add=add, remove=made.pop, endpoints=lambda: dict(made), limits=lambda: Limits(1, 0))
+    manager = Mock(add=add, remove=made.pop, endpoints=lambda: dict(made))
     paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
     with pytest.raises(IpError, match="too many"):
         paths.apply()
     assert (made, paths.addresses) == ({}, {})
-    assert manager.set_limits.call_args == ((Limits(1, 0),),)
+    assert manager.restore.called

@@ -1,22 +1,26 @@
-"""Two kernels behind one interface. The v0.94 one is a stand-in of its files and options: ``v094_tree``."""
+"""Two kernels behind one interface, the v0.94 one a stand-in of its files and options (``v094_tree``); sysctls."""
 
 import errno
+import json
 import os
 import socket
 from dataclasses import replace
 
 import pytest
 
+from support.hostile_json import said
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
 from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
-from tandem.mptcp import kernels, sockets, sysctls
-from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
-from tandem.mptcp.kernels import Upstream, here
-from tandem.mptcp.statistics import StatisticsError
-from tandem.mptcp_abi import Address, v094
+from tandem.mptcp import kernels, sockets, sysctls, watch
+from tandem.mptcp.kernel_v094 import V094, FullMesh
+from tandem.mptcp.kernels import Kernel, here
+from tandem.mptcp.paths import Path, Paths
+from tandem.mptcp.watch import NamespaceOrders
+from tandem.mptcp_abi import Address, described, v094
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.mptcp_abi.v094 import MultipathSocket
 from tandem.schema.campaign import CampaignError
 
@@ -49,7 +53,7 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
-    missing = Upstream().missing_requirement
+    missing = Kernel().missing_requirement
     assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
     assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
     assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
@@ -113,7 +117,7 @@ def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     assert kernel.schedulers() == {"minsrtt": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
     tree.write("proc/sys/net/mptcp/mptcp_scheduler", "own")
     assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
-    upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
+    upstream = Kernel(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
     assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
     tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
     assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
@@ -165,7 +169,7 @@ def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
     kernels = Connection([ONE, TWO], monkeypatch)
     with MultipathSocket() as connection:
         reader = Reader(connection, tree.root)
-        sample = reader.read(1)
+        sample = reader.read()
         assert [(s.id, s.local, s.tcp.bytes_received, s.tcp.rtt_us) for s in sample.subflows] == [
             ("1", Address("10.64.1.2", 40_000), 7000, 1000),
             ("2", Address("10.65.1.2", 40_001), 3000, 2000),
@@ -173,9 +177,9 @@ def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
         assert (sample.fallback, sample.alive, sample.total) == (False, 2, 2)
         assert (sample.mptcp.bytes_received, sample.mptcp.bytes_acked, sample.mptcp.token) == (10_000, 1234, None)
         kernels.rows = [TWO]
-        assert [s.id for s in reader.read(2).subflows] == ["2"]
+        assert [s.id for s in reader.read().subflows] == ["2"]
         kernels.rows = [ONE, TWO]
-        late = Reader(connection, tree.root).read(1)
+        late = Reader(connection, tree.root).read()
         assert [(s.id, s.local.host) for s in late.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
 
 
@@ -198,7 +202,7 @@ def test_a_connection_that_left_fullmesh_is_a_failure_and_one_that_fell_back_is_
         assert "opens no second subflow" in kernel.fault(connection)
         connection.multipath = 0
         assert kernel.fault(connection) is None
-        assert Upstream().fault(connection) is None
+        assert Kernel().fault(connection) is None
 
 
 def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
@@ -249,9 +253,9 @@ def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_i
         heading = (tree.root / "proc/thread-self/net/mptcp_net/mptcp").read_text()
         line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
         tree.write("proc/thread-self/net/mptcp_net/mptcp", heading + line)
-        assert Reader(connection, tree.root).read(1).mptcp.token == 0x2D0B85BA
+        assert Reader(connection, tree.root).read().mptcp.token == 0x2D0B85BA
     with pytest.raises(StatisticsError):
-        Reader(connection, tree.root).read(1)
+        Reader(connection, tree.root).read()
 
 
 @pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
@@ -259,7 +263,7 @@ def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, 
     Connection(None, monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.connect(listener.getsockname())
-        sample = Reader(connection, tree.root).read(1)
+        sample = Reader(connection, tree.root).read()
         assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
 
 
@@ -336,3 +340,98 @@ def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):
     monkeypatch.setattr(kernels, "here", lambda: V094(tree.root))
     with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; hint: .* Linux 5\.19"):
         sockets.make("mptcp", sockets.Source(), sockets.Options(by_orders=True))
+
+
+# --- sysctls: names are kept to the network's, refusals are recorded
+
+
+def test_other_names_are_refused_and_what_the_kernel_does_not_have_is_recorded(tmp_path, monkeypatch):
+    (tmp_path / "net/ipv4").mkdir(parents=True)
+    (tmp_path / "net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
+    monkeypatch.setattr(sysctls, "ROOT", tmp_path)
+    rows = ["kernel.panic", "net", "net.ipv4/../../kernel.panic", "net..x", "net.ipv4.tcp_rmem\n"]
+    assert [name for name in rows if "no network sysctl" not in said(ValueError, sysctls.apply, {name: 1})] == []
+    setting = sysctls.apply({"net.mptcp.blackhole_timeout": 0})["net.mptcp.blackhole_timeout"]
+    assert (setting.before, setting.now, setting.error) == (None, None, "No such file or directory")
+    assert sysctls.restore({"x": setting}) == {}
+    assert sysctls.read(["net.mptcp.blackhole_timeout"]) == {"net.mptcp.blackhole_timeout": None}
+
+
+PATHS = (Path("a", "eth1"), Path("b", "eth2"))
+
+
+class KernelSysctls:
+    """Sysctls of a kernel; ``refuses``: none of them may be written."""
+
+    def __init__(self, values: dict[str, str], *, refuses: bool = False) -> None:
+        self.values, self.refuses = values, refuses
+
+    def read(self, names):
+        return {name: self.values.get(name) for name in names}
+
+    def apply(self, wanted):
+        made = {}
+        for name, value in wanted.items():
+            before = self.values[name]
+            if not self.refuses:
+                self.values[name] = value
+            error = "Permission denied" if self.refuses else None
+            made[name] = sysctls.Setting(name, value, before, self.values[name], error)
+        return made
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    monkeypatch.setattr(watch, "PmCommands", lambda: type("Silent", (), {"close": lambda _: None})())
+
+    def choose(kernel: KernelSysctls, addresses: dict[str, str]) -> NamespaceOrders:
+        monkeypatch.setattr(sysctls, "read", kernel.read)
+        monkeypatch.setattr(sysctls, "apply", kernel.apply)
+        monkeypatch.setattr(Paths, "addresses", addresses)
+        made = NamespaceOrders(Paths(PATHS))
+        made.choose()
+        return made
+
+    return choose
+
+
+MIXED, ONE_FAMILY = {"a": "192.0.2.1", "b": "2001:db8::1"}, {"a": "192.0.2.1", "b": "192.0.2.9"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "mine"), [("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1")]
+)
+def test_ours_while_families_differ_and_the_kernels_again_at_the_end(chosen, name, kernels, mine):
+    kernel = KernelSysctls({name: kernels})
+    made = chosen(kernel, MIXED)
+    assert (made.ours, kernel.values) == (True, {name: mine})
+    made.close()
+    assert kernel.values == {name: kernels}
+    left = KernelSysctls({name: mine})
+    assert chosen(left, ONE_FAMILY).ours is False
+    assert left.values == {name: kernels}
+
+
+def test_a_refusal_is_said_once(chosen, caplog):
+    made = chosen(KernelSysctls({"net.mptcp.pm_type": "0"}, refuses=True), MIXED)
+    made.choose()
+    assert (made.ours, made.why_not) == (False, "net.mptcp.pm_type: Permission denied")
+    assert caplog.text.count("will not come back") == 1
+
+
+def test_a_kernel_before_5_19_is_said_only_where_it_matters(chosen, caplog):
+    assert chosen(KernelSysctls({}), ONE_FAMILY).why_not is None
+    assert "no path manager but its own" in (chosen(KernelSysctls({}), MIXED).why_not or "")
+    assert caplog.text.count("will not come back") == 1
+
+
+def test_a_controller_that_was_noted_is_bpf_with_its_object_and_a_note_that_is_none_claims_nothing(tmp_path):
+    note = tmp_path / "loaded.json"
+    assert described("lia", note) == {"name": "lia", "kind": "kernel", "object_sha256": None}
+    note.write_text(json.dumps({"controllers": ["lia"], "object_sha256": "ab"}))
+    assert described("lia", note) == {"name": "lia", "kind": "bpf", "object_sha256": "ab"}
+    assert described("cubic", note) == {"name": "cubic", "kind": "kernel", "object_sha256": None}
+    assert described(None, note) is None
+    for text in ("", "{", "[]", "{}", '{"controllers": 1, "object_sha256": "ab"}', '{"controllers": ["lia"]}'):
+        note.write_text(text)
+        assert described("lia", note) == {"name": "lia", "kind": "kernel", "object_sha256": None}

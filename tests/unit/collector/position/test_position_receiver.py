@@ -31,7 +31,7 @@ def server() -> Iterator[FakeGpsd]:
 class Kept:
     """A receiver and what it gave."""
 
-    def __init__(self, source: receiver.Source, lost_after_s: float = 3600.0) -> None:
+    def __init__(self, source: RunningGpsd, lost_after_s: float = 3600.0) -> None:
         self.records: list[Record] = []
         self.state = State("no_gpsd")
         offset = time.time_ns() - time.monotonic_ns()

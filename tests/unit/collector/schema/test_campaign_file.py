@@ -203,6 +203,21 @@ def test_a_value_put_in_the_place_of_another_is_a_campaign_or_one_line(text, dat
     held("\n".join(lines))
 
 
+@given(st.text(max_size=200))
+def test_any_text_is_a_campaign_or_one_line(text):
+    held(text)
+
+
+@given(st.sampled_from(LONG), st.data())
+def test_lines_lost_or_moved_are_a_campaign_or_one_line(text, data):
+    lines = text.splitlines()
+    one, other = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+    lines[one], lines[other] = lines[other], lines[one]
+    if data.draw(st.booleans()):
+        del lines[one]
+    held("\n".join(lines))
+
+
 @given(st.sampled_from(LONG), st.data())
 def test_an_unknown_key_is_never_taken(text, data):
     lines = text.splitlines()

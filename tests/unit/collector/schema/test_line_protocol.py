@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from support.hostile_json import said
-from tandem.schema.line_protocol import Point, _parse_any, _parse_plain, encode, encode_point, parse
+from tandem.schema.line_protocol import Point, encode, encode_point, parse
 from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
 from tandem.schema.record import Record, RecordError, check
 from tandem_server.schema import measurements
@@ -71,21 +71,14 @@ def test_a_record_is_read_back_as_it_was_written(record, common, seq, utc_ns):
 @example('radio,path=a state="x\\')
 @example("m f=1i ")
 @example("m,a=b")
+@example('m,t=a=b f="x y,z=1",g=true,h=-1.5e3,i=7i -3')
+@example('m f="a"b')
+@example("m f=1 2 3")
 def test_any_line_is_read_or_refused_with_a_reason(line):
     with contextlib.suppress(RecordError):
         point = parse(line)
         assert point.measurement
         assert point.fields
-
-
-@given(PIECES)
-@example('m,t=a=b f="x y,z=1",g=true,h=-1.5e3,i=7i -3')
-@example('m f="a"b')
-@example("m f=1 2 3")
-def test_the_fast_reader_agrees_with_the_plain_one(line):
-    fast = _parse_plain(line) if "\\" not in line else None
-    if fast is not None:
-        assert fast == _parse_any(line)
 
 
 def test_a_broken_line_or_tag_is_refused_by_name():

@@ -13,9 +13,7 @@ from tandem.schema.aggregation import (
     bandwidth_benefit,
     delay_benefit,
     disjointivity,
-    goodput_bound,
     ideal_delay,
-    most_loaded_limit,
     most_loaded_share,
 )
 
@@ -89,10 +87,7 @@ def test_delay_benefit_of_three_paths_at_its_corners_and_equal_delays_have_no_th
     assert delay_benefit([2.0] * 4, 2.5) == (None, -1.0)
 
 
-def test_the_bound_of_goodput_and_the_limit_and_share_of_the_most_loaded_path():
-    for ratio, bound, limit in ((1, 2, 1 / 2), (4, 5, 0.8), (0.25, 1.25, 0.8), (math.inf, math.inf, 1)):
-        assert goodput_bound(ratio) == pytest.approx(bound)
-        assert most_loaded_limit(ratio) == pytest.approx(limit)
+def test_the_share_of_the_most_loaded_path():
     assert [most_loaded_share(told) for told in ({"a": 3, "b": 1}, {"a": 3}, {"a": 0, "b": 0}, {})] == [
         0.75,
         1,
@@ -122,8 +117,5 @@ def test_what_is_no_measurement_is_refused():
         lambda: delay_benefit([1.0, 2.0], math.nan),
         lambda: bandwidth_benefit([-1.0, 2.0], 3.0, 1.0),
         lambda: disjointivity([math.inf], 1.0),
-        lambda: goodput_bound(-1.0),
-        lambda: most_loaded_limit(0.0),
-        lambda: most_loaded_limit(math.nan),
     ]
     assert [bad for bad in rows if not re.search("is no|needs", said(ValueError, bad))] == []

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import any_json, said
+from support.offers import offer_of
 from tandem.schema.trace import (
     LEAST_CHUNK_BYTES,
     Receipt,
     TraceError,
     encoded,
     is_name,
-    offer_of,
     read_offer,
     read_receipt,
 )

@@ -124,7 +124,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
 
 TestSpoolMachine = SpoolMachine.TestCase
-TestSpoolMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestSpoolMachine.settings = settings(stateful_step_count=30)
 
 WRITER = """
 import sys

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.schema.record import Record
@@ -320,7 +320,6 @@ def test_any_bytes_are_a_blob_or_refused(content: bytes) -> None:
         unpack(content)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 400), st.integers(0, 255))
 def test_a_changed_byte_in_a_blob_never_goes_unnoticed_as_another_record(at: int, value: int) -> None:
     items = [Item(n, "boot", radio(n)) for n in range(1, 8)]

@@ -90,7 +90,7 @@ def test_seconds_of_goodput_are_those_of_tcp_downloads(registry, store, rides):
     assert counts == {"a": [60, pytest.approx(20 * (10e6 + 11e6 + 12e6))], "b": [60, pytest.approx(60 * 5e6)]}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_any_order_of_arrival_leaves_the_same(registry, store, rides, seed, tmp_path):
     lines = [line for ride in rides for line in ride.lines]
     send(store, lines)

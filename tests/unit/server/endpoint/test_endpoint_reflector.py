@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency import reflector
+from tandem.experiment import reflector
 from tandem_server.endpoint.reflector import Reflector, reflector_socket
 from tandem_server.endpoint.sessions import Limits, SessionRequest, SessionTable
 from tandem_server.registry import Registry

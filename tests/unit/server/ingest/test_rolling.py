@@ -147,7 +147,7 @@ def database(private_influx):
 
 
 @settings(
-    max_examples=settings.default.max_examples // 3,  # each is a database of its own, worked on for hours of its time
+    max_examples=settings.default.max_examples // 5,  # each is a database of its own, worked on for hours of its time
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(arrivals(), steps)
@@ -195,6 +195,33 @@ def test_many_probes_late_hour_is_made_by_one_statement_and_a_probes_day_in_one_
             Span("radio", BASE_S + HOUR_S * 30, BASE_S + HOUR_S * 36, "p1"),
         ]
         assert registry.late.pending(CONSUMER) == []
+
+
+class Counting:
+    """A database that counts its statements."""
+
+    database = "tandem"
+
+    def __init__(self):
+        self.statements = []
+
+    def query(self, statement):
+        self.statements.append(statement)
+        return []
+
+
+def test_late_hours_of_many_probes_take_as_many_statements_as_one_probes(tmp_path):
+    asked = []
+    for probes in (1, 300):
+        store = Counting()
+        with Registry(tmp_path / f"{probes}.sqlite") as registry:
+            rollups = Rollups(registry, store, Kept(), ("radio",))
+            # One probe's alone is asked for by its name; a second one's makes the hour everybody's.
+            registry.late.note({(f"p{n}", "radio", BASE_S) for n in range(probes)}, 1)
+            assert list(rollups.late(BASE_S, 0.0)) == []
+            assert sum(rollups.late(BASE_S + HOUR_S, 31.0)) == probes
+        asked.append(len(store.statements))
+    assert asked[0] == asked[1] > 0
 
 
 def test_what_a_database_held_before_is_rolled_up_from_its_beginning(database, tmp_path):

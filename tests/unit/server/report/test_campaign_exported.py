@@ -16,8 +16,8 @@ from support.synthetic_scenario import START_UTC_NS
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
+from support.offers import offer_of
 from tandem.schema.line_protocol import Point, encode_point
-from tandem.schema.trace import offer_of
 from tandem_server.analysis import load
 from tandem_server.cli.main import main
 from tandem_server.endpoint.capture import Kept

@@ -276,3 +276,13 @@ def test_one_cell_is_drawn_after_the_other_and_not_before_the_axis_begins():
     assert polled == [(0.0, 2.5, "21000/2")]
     polled = bands([0.5, 1.5, 2.5, 3.5], [FIRST, FIRST, SECOND, None])
     assert polled == [(0.5, 2.5, "21000/2"), (2.5, 3.5, "23118/3")]
+
+
+def test_a_legend_of_several_rows_reads_along_its_rows():
+    names = [f"series {n} of seven" for n in range(7)]
+    root = drawn(*(Line(name, [(0.0, 1.0), (9.0, 2.0)], n=2) for name in names))
+    placed = [t for t in root.iter(f"{SVG}text") if (t.text or "").startswith("series")]
+    places = {t.text.removesuffix(" (n=2)"): (round(float(t.get("y"))), float(t.get("x"))) for t in placed}
+    assert len({y for y, _ in places.values()}) > 1
+    assert len({x for _, x in places.values()}) > 1
+    assert sorted(places, key=places.__getitem__) == names

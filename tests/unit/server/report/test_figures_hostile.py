@@ -1,6 +1,7 @@
 """Manifests that hold anything: a figure is drawn or named as lacking, and never an error."""
 
 import copy
+import os
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +37,9 @@ def spoil(draw: random.Random, value: Any) -> None:
 def test_whatever_manifests_hold_the_figures_are_made(tmp_path):
     one, kinds = made(), ("mptcp", "tcp", "any")
     whole = load(write(one, tmp_path / "campaign"))
-    for seed in range(8):
+    for seed in (
+        range(8) if os.environ.get("TANDEM_HYPOTHESIS") == "all" else (0, 3, 7)
+    ):  # little, all, and pictures of the most spoilt
         draw, campaign = random.Random(seed), copy.copy(whole)
         spoilt = copy.deepcopy(draw.sample(one.manifests, 250))
         for _ in range((1, 20, 400, 2000)[seed % 4]):

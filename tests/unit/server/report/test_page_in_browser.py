@@ -109,7 +109,10 @@ def test_pointing_reads_values_and_dragging_looks_closer_at_all_panels(shown, pa
     assert told["after"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("by", [[], ["--by", "probe"]], ids=["pooled", "parted"])
+@pytest.mark.parametrize(
+    "by",
+    [pytest.param([], id="pooled"), pytest.param(["--by", "probe"], id="parted", marks=pytest.mark.exhaustive)],
+)
 def test_every_figure_of_several_kits_is_shown_whole_and_readable(shown, kits, by):
     with pictures.of_the_page():
         assert main(["report", str(kits), *by]) == 0

@@ -113,7 +113,10 @@ TREES = [campaign(MADE), collector(MADE), MADE.manifests[2]]
 WHERE = [(i, place) for i, tree in enumerate(TREES) for place in places(tree) if place != ("format",)]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings.default.max_examples // 3,  # each is a whole report
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(st.tuples(st.sampled_from(WHERE), STRANGE), min_size=1, max_size=3))
 def test_values_of_a_wrong_kind_give_a_report(folder, changes):
     trees = copy.deepcopy(TREES)

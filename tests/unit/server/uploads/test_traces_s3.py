@@ -1,11 +1,14 @@
 """Traces in S3, against moto's server: never overwritten, checksums read back, failures in the middle tried again."""
 
+# ruff: noqa: F811  (fixtures of another file)
+
 import hashlib
 import random
 
 import pytest
 from s3_server import Faulty
 
+from support.s3_bucket import _keys, moto, s3  # noqa: F401  (fixtures)
 from support.upload_service_here import Place, offered
 from tandem_server.cli.configuration import load
 from tandem_server.cli.main import main
@@ -14,27 +17,9 @@ from tandem_server.uploads import s3 as trace_s3
 from tandem_server.uploads.s3 import TraceBucket
 from tandem_server.uploads.store import TraceStoreDown, content_of
 
-boto3 = pytest.importorskip("boto3", reason="pip install -r requirements/lock.txt")
-moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/lock.txt")
-
 CONTENT = random.Random(3).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 MEBIBYTE = 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def moto():
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    yield server.get_host_and_port()[1]
-    server.stop()
-
-
-@pytest.fixture(autouse=True)
-def _keys(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "of-the-environment")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
 
 
 @pytest.fixture
@@ -42,18 +27,6 @@ def service(moto):
     relay = Faulty(moto)
     yield relay
     relay.stop()
-
-
-@pytest.fixture
-def s3(moto):
-    client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{moto}")
-    client.create_bucket(Bucket="traces-here", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"})
-    yield client
-    for upload in client.list_multipart_uploads(Bucket="traces-here").get("Uploads", []):
-        client.abort_multipart_upload(Bucket="traces-here", Key=upload["Key"], UploadId=upload["UploadId"])
-    for one in client.list_objects_v2(Bucket="traces-here").get("Contents", []):
-        client.delete_object(Bucket="traces-here", Key=one["Key"])
-    client.delete_bucket(Bucket="traces-here")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
 from tandem.app.runs.conditions import Conditions
 from tandem.app.runs.registry import Registry, RegistryError
-from tandem.app.runs.request import OF_MPTCP
+from tandem.app.runs.request import OF_MPTCP, misfit
 from tandem.experiment.parameters import COMMON, Parameter, ParameterError, check
 from tandem.mptcp import kernels
 from tandem.mptcp.steering import POLICIES
@@ -42,8 +42,6 @@ from tandem.shaping import ShapeError, shape_of
 
 OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
 """The collector's to give."""
-
-PAIR_CHOICES = ("sequential", "simultaneous", "single")
 
 
 def fitted(campaign: Campaign, installed: Registry) -> tuple[Campaign, list[str]]:
@@ -109,23 +107,10 @@ def _values(campaign: Campaign, step: Step, own: Sequence[Parameter], given: Map
 
 def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
     """What ``runs.request.parse_download`` would refuse at the time of the run."""
-    kind, pairing = given.get("kind"), given.get("pairing")
-    if pairing is not None and pairing not in PAIR_CHOICES:
-        raise _wrong(campaign, step, "pairing", f"pairing: {pairing!r}", f"one of {', '.join(PAIR_CHOICES)}")
-    if kind is not None and pairing not in (None, "single"):
-        raise _wrong(campaign, step, "kind", "a pair takes no 'kind': it has MPTCP and TCP", "take kind or pairing out")
-    if kind is None and "path" in given:
-        raise _wrong(
-            campaign,
-            step,
-            "path",
-            "a pair takes all of its paths; 'path' belongs to a single run",
-            "take it out, or add kind",
-        )
-    if kind == "tcp" and "path" not in given:
-        raise _wrong(campaign, step, "kind", "a TCP run needs its 'path'", "add path")
+    if (fault := misfit(given)) is not None:
+        raise _wrong(campaign, step, *fault)
     for name in OF_MPTCP:
-        if kind == "tcp" and name in given:
+        if given.get("kind") == "tcp" and name in given:
             raise _wrong(campaign, step, name, f"{name} is of MPTCP; a TCP run has one connection", "take it out")
     if ("bytes" in given) == ("seconds" in given):
         raise _wrong(campaign, step, "bytes", "a download has either 'bytes' or 'seconds'", "give one of them")

@@ -55,7 +55,6 @@ class Runner:
         return self._scheduler.begin(replace(parsed, campaign=campaign))
 
     def done(self, begun: RunGroup) -> Outcome | None:
-        """How it ended; None before."""
         outcome = begun.outcome
         if outcome is None:
             return None
@@ -338,7 +337,6 @@ class Campaigns:
 
     @property
     def measuring(self) -> bool:
-        """Whether a run of the campaign is under way."""
         current = self._current
         return current is not None and current.entry is not None
 

@@ -26,7 +26,6 @@ Rule = Callable[[Mapping[str, Any], Rates, float], Cost]
 
 
 def cost(campaign: Campaign, step: Step, item: Item) -> Cost:
-    """One run."""
     rates, rtt_s = _links(campaign, item.shape, "up" if item.parameters.get("mode") == "oneway" else "down")
     rule = RULES.get(step.experiment, _other)
     found = rule(item.parameters, rates, rtt_s)

@@ -73,7 +73,6 @@ class Progress:
 
     @property
     def exists(self) -> bool:
-        """Whether it was begun."""
         return (self.folder / _HEAD).exists()
 
     def begin(self, wanted: Begun) -> Begun:
@@ -209,7 +208,6 @@ def scheduler_of(begun: Begun, entries: list[Entry]) -> Scheduler:
 
 
 def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
-    """How far a campaign is, as plain values."""
     return {
         "name": begun.campaign.name,
         "push": None if begun.origin is None else begun.origin.push,

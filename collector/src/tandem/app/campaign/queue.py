@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from tandem.schema.campaign_queue import (
     read_report,
     read_text,
 )
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -45,25 +45,17 @@ _LONGEST_REASON = 1000
 
 @dataclass(slots=True)
 class Queued:
-    """One of them. ``has_file``: it came with its file; ``reported``: the last report that the server has, None before any."""
+    """One of them. ``report``: what the server shall know; ``has_file``: it came with its file; ``reported``: the last report that the
+    server has, None before any."""
 
     pushed: Pushed
-    state: str
+    report: Report
     has_file: bool
-    reason: str | None = None
-    steps: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    runs: Mapping[str, int] = field(default_factory=dict)
     reported: dict[str, Any] | None = None
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more is done about it."""
-        return self.state in SETTLED
-
-    @property
-    def report(self) -> Report:
-        """What the server shall know."""
-        return Report(self.state, self.reason, self.steps, self.runs)
+        return self.report.state in SETTLED
 
     @property
     def unreported(self) -> bool:
@@ -71,12 +63,14 @@ class Queued:
         return self.reported != self.report.to_dict()
 
     def now(self, state: str, reason: str | None = None) -> None:
-        """From now on it is so."""
         line = None if reason is None else "".join(c if c.isprintable() else " " for c in reason)[:_LONGEST_REASON]
-        self.state, self.reason = state, line
+        self.report = replace(self.report, state=state, reason=line)
+
+    def count(self, status: Mapping[str, Any]) -> None:
+        """How far it is, by the status of campaigns."""
+        self.report = replace(self.report, steps=status["steps"], runs=status["runs"])
 
     def as_json(self) -> dict[str, Any]:
-        """For the disk and for people."""
         return {**self.pushed.to_dict(), **self.report.to_dict(), "has_file": self.has_file, "told": self.reported}
 
 
@@ -93,7 +87,7 @@ class ProbeQueue:
         if text is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_durably(self._file(pushed.id), text.encode())
-        one = Queued(pushed, state, text is not None)
+        one = Queued(pushed, Report(state), text is not None)
         one.now(state, reason)
         self.known[pushed.id] = one
         self.save()
@@ -132,18 +126,15 @@ class ProbeQueue:
 
 
 def read(folder: Path) -> list[Queued]:
-    """What lies on the disk. What cannot be read is reported and left: the server has it still."""
-    file = folder / FILE
-    try:
-        content = json.loads(file.read_bytes())
-        if content["format"] != FORMAT:
-            raise ValueError(f"format {content['format']!r}")
-        return [_queued(row) for row in content["campaigns"]]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        log.error("%s: holds no queue: %s; the server is asked anew", file, error)
-        return []
+    """What lies on the disk, as far as it can be read: the server has it still."""
+    return read_or_begin(folder / FILE, _parse, list[Queued])
+
+
+def _parse(content: bytes) -> list[Queued]:
+    kept = json.loads(content)
+    if kept["format"] != FORMAT:
+        raise ValueError(f"format {kept['format']!r}")
+    return [_queued(row) for row in kept["campaigns"]]
 
 
 def _queued(row: Any) -> Queued:  # noqa: ANN401 any JSON value
@@ -151,7 +142,7 @@ def _queued(row: Any) -> Queued:  # noqa: ANN401 any JSON value
     reported, has_file = row.get("told"), row.get("has_file")
     if not isinstance(reported, dict | None) or not isinstance(has_file, bool):
         raise QueueError("'told' is no object, or 'has_file' neither true nor false")
-    return Queued(pushed, report.state, has_file, report.reason, report.steps, report.runs, reported)
+    return Queued(pushed, report, has_file, reported)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -261,11 +252,11 @@ class QueueWatch:
             one = self._own.known.get(push)
             if one is None or one.settled:
                 continue
-            self._count(one, status)
+            one.count(status)
             if state == "paused":
                 one.now("taken", "paused: it goes on when those before it have ended")
             elif state == "stopped":
-                made, of = (sum(counts[k] for counts in one.steps.values()) for k in ("made", "of"))
+                made, of = (sum(counts[k] for counts in one.report.steps.values()) for k in ("made", "of"))
                 one.now("refused", f"stopped by a person at the probe after {made} of {of} runs")
             else:
                 one.now(state)
@@ -309,8 +300,8 @@ class QueueWatch:
     def _runs(self, one: Queued) -> None:
         status = self._campaigns.status()
         if status is not None and status.get("push") == one.pushed.id:
-            self._count(one, status)
-        if one.state != "running":
+            one.count(status)
+        if one.report.state != "running":
             one.now("running")
             log.info("pushed campaign %s (%s) is under way", one.pushed.name, one.pushed.id)
             self._due_s = 0.0
@@ -321,10 +312,6 @@ class QueueWatch:
         one.now("refused", str(error))
         self._own.save()
         self._due_s = 0.0
-
-    @staticmethod
-    def _count(one: Queued, status: dict[str, Any]) -> None:
-        one.steps, one.runs = status["steps"], status["runs"]
 
     # --- the server --------------------------------------------------------------------------------------------------------
 

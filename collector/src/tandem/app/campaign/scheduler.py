@@ -7,17 +7,17 @@ most ``MOST_ATTEMPTS`` times in all, or counts, as the campaign says. After thre
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, tzinfo
 from typing import Any
 
 from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import accounts
 from tandem.app.daemon.accounts import midnight_s, reset_after, reset_before
+from tandem.position.zones import Point, distance_m
 from tandem.schema import zones
 from tandem.schema.campaign import Budget, Campaign, Conditions, Item, Step, Trigger, arms, item
 
@@ -136,11 +136,6 @@ Decision = Start | Wait | Done
 _DAY_S = 86400.0
 
 
-def day_of(utc_s: float) -> date:
-    """The UTC day."""
-    return datetime.fromtimestamp(utc_s, UTC).date()
-
-
 class Spending:
     """Adds up. ``None`` as a day: not known. ``local``: the zone of the days of runs."""
 
@@ -151,7 +146,7 @@ class Spending:
 
     def add(self, bytes_by_role: Mapping[str, int], utc_s: float | None, *, run: bool = True) -> None:
         """Something was spent; ``run`` False: a correction of what a run was thought to spend."""
-        day = None if utc_s is None else day_of(utc_s)
+        day = None if utc_s is None else zones.day_of(utc_s, UTC)
         for role, count in bytes_by_role.items():
             self._bytes[day][role] = self._bytes[day].get(role, 0) + count
         self._runs[None if utc_s is None else zones.day_of(utc_s, self._local)] += run
@@ -206,7 +201,7 @@ class Spending:
     def _today(self, utc_s: float | None) -> date | None:
         """Without UTC: the last day of which anything is known, so that a budget is never spent twice."""
         if utc_s is not None:
-            return day_of(utc_s)
+            return zones.day_of(utc_s, UTC)
         return max((d for d in self._bytes if d is not None), default=None)
 
     def _runs_today(self, utc_s: float | None) -> int:
@@ -230,16 +225,15 @@ class Spending:
         return max(0.0, midnight_s(reset_after(today, self._budget.reset_day)) - utc_s)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# The scheduler: whether a step's trigger and conditions let a run begin now, and which is next.
+
+
 MOST_ATTEMPTS = 3
 BY_HAND = "by hand: waits to be told"
 _REMEMBERED = 64
 _PATIENCE = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
-_EARTH_M = 6_371_000.0
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Whether a step's trigger and conditions let a run begin now.
 
 
 @dataclass(slots=True)
@@ -259,86 +253,8 @@ class Not:
     in_s: float | None = None
 
 
-def due(
-    trigger: Trigger,
-    life: Life,
-    now: Moment,
-    probe: ProbeState,
-    happened: Iterable[Happening],
-    begun: Moment,
-    chance: str,
-    local: tzinfo,
-) -> Not | None:
-    """None when a run is due. ``begun``: when the campaign began; ``chance``: seeds the gaps of this step; ``local``: of windows."""
-    since = None if life.last_start is None else now.since(life.last_start)
-    if since is not None and since < trigger.gap_s:
-        return Not(f"{trigger.gap_s - since:.0f} s until the step may start again", trigger.gap_s - since)
-    match trigger.on:
-        case "always":
-            return None
-        case "mobility_start" | "event":
-            return _event(trigger, life, now, happened)
-        case "periodic" | "poisson":
-            return _timed(trigger, life, now, since, begun, chance)
-        case "speed_class":
-            return (
-                None
-                if probe.speed_class == trigger.speed_class
-                else Not(f"waits for speed class {trigger.speed_class}")
-            )
-        case "window":
-            return _window(trigger.start, trigger.end, now, local)
-        case "place":
-            return _place(trigger, probe)
-        case _:
-            return None if life.labels else Not(BY_HAND)
-
-
-def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, probe: ProbeState, local: tzinfo) -> Not | None:
-    """None when the conditions hold; ``local``: of ``between``."""
-    needed = len(roles) if conditions.paths_up is None else conditions.paths_up
-    if len(probe.paths_up) < needed:
-        down = ", ".join(r for r in roles if r not in probe.paths_up)
-        return Not(f"{len(probe.paths_up)} of {needed} paths are up; down: {down}")
-    if conditions.mobile is not None and probe.mobile != conditions.mobile:
-        return Not("waits for the probe to move" if conditions.mobile else "waits for the probe to stand still")
-    if conditions.speed_class is not None and probe.speed_class != conditions.speed_class:
-        return Not(f"waits for speed class {conditions.speed_class}")
-    return _window(conditions.start, conditions.end, now, local)
-
-
-def _event(trigger: Trigger, life: Life, now: Moment, happened: Iterable[Happening]) -> Not | None:
-    kinds = trigger.event or (trigger.on,)
-    for happening in happened:
-        age = now.since(happening.at)
-        used = life.last_start is not None and (happening.at.since(life.last_start) or 0.0) <= 0.0
-        if happening.kind in kinds and age is not None and age <= trigger.within_s and not used:
-            return None
-    return Not(f"waits for {' or '.join(kinds)}")
-
-
-def _timed(trigger: Trigger, life: Life, now: Moment, since: float | None, begun: Moment, chance: str) -> Not | None:
-    if trigger.on == "periodic":
-        if life.last_start is None:
-            return None
-        gap = trigger.every_s or 0.0
-    else:
-        gap = random.Random(f"{chance}/gap/{life.starts}").expovariate(1.0 / (trigger.mean_s or 1.0))
-        if life.last_start is None:
-            since = now.since(begun)
-    # Not to be compared (another boot, no UTC yet): long enough ago, or the campaign would stand still until the clock is set.
-    if since is None or since >= gap:
-        return None
-    return Not(f"next start in {gap - since:.0f} s", gap - since)
-
-
-def _window(start: int | None, end: int | None, now: Moment, local: tzinfo) -> Not | None:
-    if start is None or end is None:
-        return None
-    if now.utc_s is None:
-        return Not("the time of day is not known: the clock is not synchronised")
-    wait_s = zones.until(start, end, now.utc_s, local)
-    return Not(f"waits for {zones.shown(now.utc_s + wait_s, local)}", wait_s) if wait_s else None
+def _speed(wanted: str | None, probe: ProbeState) -> Not | None:
+    return None if probe.speed_class == wanted else Not(f"waits for speed class {wanted}")
 
 
 def _place(trigger: Trigger, probe: ProbeState) -> Not | None:
@@ -346,19 +262,8 @@ def _place(trigger: Trigger, probe: ProbeState) -> Not | None:
         return Not("where the probe is is not known")
     if trigger.latitude_deg is None or trigger.longitude_deg is None or trigger.radius_m is None:
         raise ValueError("a place needs latitude_deg, longitude_deg and radius_m")
-    away = distance_m(probe.position, (trigger.latitude_deg, trigger.longitude_deg))
+    away = distance_m(Point(*probe.position), Point(trigger.latitude_deg, trigger.longitude_deg))
     return None if away <= trigger.radius_m else Not(f"is not at its place (radius {trigger.radius_m:g} m)")
-
-
-def distance_m(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Great-circle distance of two positions (latitude, longitude in degrees), on a sphere."""
-    (lat_a, lon_a), (lat_b, lon_b) = ((math.radians(x), math.radians(y)) for x, y in (a, b))
-    half = math.sin((lat_b - lat_a) / 2) ** 2 + math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
-    return 2 * _EARTH_M * math.asin(math.sqrt(min(1.0, half)))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The scheduler.
 
 
 class Scheduler:
@@ -391,7 +296,6 @@ class Scheduler:
             self._remember(entry)
 
     def _remember(self, entry: Entry) -> None:
-        """A run of an earlier life of the campaign."""
         if entry.step not in self._lives:
             return
         self._begin(entry)
@@ -470,7 +374,6 @@ class Scheduler:
     # --- what next -------------------------------------------------------------------------------------------------------
 
     def decide(self, now: Moment, probe: ProbeState) -> Decision:
-        """The next thing to do."""
         if self._running is not None:
             return Wait({"": "a run is under way"}, None, hold=self._campaign.hold_maintenance)
         open_steps = [s for s in self._campaign.steps if self._open(s) is not None]
@@ -495,10 +398,8 @@ class Scheduler:
 
     def _ready(self, step: Step, now: Moment, probe: ProbeState) -> Start | Not:
         life, campaign = self._lives[step.name], self._campaign
-        chance = f"{campaign.seed}/{step.name}"
         number = self._open(step)
-        not_yet = due(step.trigger, life, now, probe, self._happened, self._begun, chance, self.local)
-        not_yet = not_yet or holds(step.conditions, campaign.roles, now, probe, self.local)
+        not_yet = self._due(step, life, now, probe) or self._holds(step.conditions, now, probe)
         if not_yet is not None or number is None:
             return not_yet or Not("all its runs are made")
         repetition, arm = self._sequences[step.name][number]
@@ -528,6 +429,72 @@ class Scheduler:
                 return Not(f"{self._failures} runs in a row failed: {wait - since:.0f} s until the next", wait - since)
         quiet = self._campaign.quiet_s
         return Not(f"quiet for {quiet - since:.0f} s more", quiet - since) if since < quiet else None
+
+    # --- whether a step's trigger and conditions let a run begin now: None when they do ----------------------------------
+
+    def _due(self, step: Step, life: Life, now: Moment, probe: ProbeState) -> Not | None:
+        trigger = step.trigger
+        since = None if life.last_start is None else now.since(life.last_start)
+        if since is not None and since < trigger.gap_s:
+            return Not(f"{trigger.gap_s - since:.0f} s until the step may start again", trigger.gap_s - since)
+        match trigger.on:
+            case "always":
+                return None
+            case "mobility_start" | "event":
+                return self._event(trigger, life, now)
+            case "periodic" | "poisson":
+                return self._timed(step, life, now, since)
+            case "speed_class":
+                return _speed(trigger.speed_class, probe)
+            case "window":
+                return self._window(trigger.start, trigger.end, now)
+            case "place":
+                return _place(trigger, probe)
+            case _:
+                return None if life.labels else Not(BY_HAND)
+
+    def _holds(self, conditions: Conditions, now: Moment, probe: ProbeState) -> Not | None:
+        roles = self._campaign.roles
+        needed = len(roles) if conditions.paths_up is None else conditions.paths_up
+        if len(probe.paths_up) < needed:
+            down = ", ".join(r for r in roles if r not in probe.paths_up)
+            return Not(f"{len(probe.paths_up)} of {needed} paths are up; down: {down}")
+        if conditions.mobile is not None and probe.mobile != conditions.mobile:
+            return Not("waits for the probe to move" if conditions.mobile else "waits for the probe to stand still")
+        slow = None if conditions.speed_class is None else _speed(conditions.speed_class, probe)
+        return slow or self._window(conditions.start, conditions.end, now)
+
+    def _event(self, trigger: Trigger, life: Life, now: Moment) -> Not | None:
+        kinds = trigger.event or (trigger.on,)
+        for happening in self._happened:
+            age = now.since(happening.at)
+            used = life.last_start is not None and (happening.at.since(life.last_start) or 0.0) <= 0.0
+            if happening.kind in kinds and age is not None and age <= trigger.within_s and not used:
+                return None
+        return Not(f"waits for {' or '.join(kinds)}")
+
+    def _timed(self, step: Step, life: Life, now: Moment, since: float | None) -> Not | None:
+        if step.trigger.on == "periodic":
+            if life.last_start is None:
+                return None
+            gap = step.trigger.every_s or 0.0
+        else:
+            chance = random.Random(f"{self._campaign.seed}/{step.name}/gap/{life.starts}")
+            gap = chance.expovariate(1.0 / (step.trigger.mean_s or 1.0))
+            if life.last_start is None:
+                since = now.since(self._begun)
+        # Not to be compared (another boot, no UTC yet): long enough ago, or the campaign would stand still until the clock is set.
+        if since is None or since >= gap:
+            return None
+        return Not(f"next start in {gap - since:.0f} s", gap - since)
+
+    def _window(self, start: int | None, end: int | None, now: Moment) -> Not | None:
+        if start is None or end is None:
+            return None
+        if now.utc_s is None:
+            return Not("the time of day is not known: the clock is not synchronised")
+        wait_s = zones.until(start, end, now.utc_s, self.local)
+        return Not(f"waits for {zones.shown(now.utc_s + wait_s, self.local)}", wait_s) if wait_s else None
 
     # --- for people ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from tandem.app.campaign.progress import Begun, campaign_records
 from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.scheduler import Moment, ProbeState
-from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.executor import RunScheduler
@@ -56,7 +55,6 @@ class CampaignPart:
             self._listen_to(AnyPath(address, context.paths.interfaces), context)
 
     def _listen_to(self, gateway: AnyPath, context: RunContext) -> None:
-        """Run what the server behind ``gateway`` pushes."""
 
         def admit(one: Pushed, text: str | None) -> Begun:
             return admitted(
@@ -90,7 +88,6 @@ class CampaignPart:
         )
 
     def _usage(self) -> dict[str, int]:
-        """Bytes by path since the start, both ways."""
         return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def start(self) -> None:
@@ -138,11 +135,12 @@ class CampaignPart:
         return None
 
     def now(self) -> Moment:
-        """The instant, on both clocks."""
-        return moment(self._clock)
+        """On both clocks."""
+        now_ns = time.monotonic_ns()
+        utc_ns = self._clock.utc_ns(now_ns)
+        return Moment(self._clock.boot, now_ns / 1e9, None if utc_ns is None else utc_ns / 1e9)
 
     def noted(self, record: Record) -> None:
-        """A record that the collector made or was given."""
         if record.measurement == "event":
             kind = str(record.tags.get("kind"))
             self.campaigns.noted(kind)
@@ -197,13 +195,5 @@ class CampaignPart:
         return Begun(text, campaign, by_role, request.get("label"), substitutes, self.now(), {})
 
 
-def moment(clock: Clock) -> Moment:
-    """Now, on both clocks."""
-    now_ns = time.monotonic_ns()
-    utc_ns = clock.utc_ns(now_ns)
-    return Moment(clock.boot, now_ns / 1e9, None if utc_ns is None else utc_ns / 1e9)
-
-
 def folder(config: Config) -> Path:
-    """Where campaigns are stored."""
     return config.folder / FOLDER

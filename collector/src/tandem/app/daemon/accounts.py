@@ -21,7 +21,7 @@ from typing import Any
 from tandem.app.config_schema import PathConfig, PlanConfig
 from tandem.schema.grades import SCALES
 from tandem.schema.record import Record, Value
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -48,23 +48,18 @@ _WEEK, _WEEKS = 7, 4
 
 def reset_before(today: date, reset_day: int) -> date:
     """The last day, ``today`` included, on which the plan began anew; in a month without that day it is the month's last."""
-    for year, month in _months_back(today):
-        reset = date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
-        if reset <= today:
-            return reset
-    raise AssertionError("the month before always has one")
+    reset = _reset_in(today, reset_day)
+    return reset if reset <= today else _reset_in(today.replace(day=1) - timedelta(days=1), reset_day)
 
 
 def reset_after(today: date, reset_day: int) -> date:
     """The next day on which the plan begins anew."""
-    last = reset_before(today, reset_day)
-    year, month = (last.year, last.month + 1) if last.month < 12 else (last.year + 1, 1)
-    return date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
+    return _reset_in(reset_before(today, reset_day).replace(day=1) + timedelta(days=31), reset_day)
 
 
-def _months_back(today: date) -> list[tuple[int, int]]:
-    before = (today.year, today.month - 1) if today.month > 1 else (today.year - 1, 12)
-    return [(today.year, today.month), before]
+def _reset_in(month: date, reset_day: int) -> date:
+    """``month``: any day of it."""
+    return month.replace(day=min(reset_day, calendar.monthrange(month.year, month.month)[1]))
 
 
 def midnight_s(day: date) -> float:
@@ -192,7 +187,6 @@ class Sim:
         return None if known >= self.limit_bytes * OVER_BELOW else False
 
     def record(self, now_ns: int) -> Record:
-        """Its ``sim_usage``."""
         fields: dict[str, Value | None] = {
             "used_bytes": self.forecast.used_bytes,
             "used_today_bytes": self.today_bytes,
@@ -210,7 +204,6 @@ class Sim:
         return Record.make("sim_usage", {"path": self.path.name, "operator": self.path.operator}, fields, now_ns)
 
     def status(self) -> dict[str, Any]:
-        """For people and machines."""
         up = self.forecast.used_up_utc_s if self.path.plan is not None else None
         return {
             "used_bytes": self.forecast.used_bytes,
@@ -356,7 +349,7 @@ class Account:
         self._file, self._interfaces, self._boot, self._utc_ns = folder / NAME, interfaces, boot, utc_ns
         self._lock = threading.Lock()
         self._changed = False
-        self._ledger = _read(self._file)
+        self._ledger = read_or_begin(self._file, parse, Ledger)
         self._there = {index for index, _ in socket.if_nameindex()}
         self._since_start: dict[str, tuple[int, int]] = {}
 
@@ -426,20 +419,7 @@ def _text(ledger: Ledger) -> str:
     return json.dumps({"format": FORMAT, "paths": days, "counters": last}, indent=1) + "\n"
 
 
-def _read(file: Path) -> Ledger:
-    """The ledger in ``file``; a new one when there is none. One that cannot be read is put aside with a line in the log."""
-    try:
-        return parse(file.read_text())
-    except FileNotFoundError:
-        return Ledger()
-    except (OSError, ValueError, RecursionError) as error:
-        aside = file.with_name(f"{file.name}.broken")
-        log.error("%s: %s; it is kept as %s and the account begins anew", file, error, aside.name)
-        file.replace(aside)
-        return Ledger()
-
-
-def parse(text: str) -> Ledger:
+def parse(text: str | bytes) -> Ledger:
     """The ledger in the file's text; ValueError when it is none."""
     content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:

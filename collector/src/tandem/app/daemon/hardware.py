@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from random import SystemRandom
 from typing import Any
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig, PositionConfig
 from tandem.app.daemon.modems import ModemActions, ModemPoller, Polled, modem_poller
@@ -16,11 +15,12 @@ from tandem.app.health.machine import Roots
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.conditions import ConditionsMade, missing_requirement, undo_earlier
 from tandem.app.runs.registry import experiment_command
+from tandem.experiment.base import MissingRequirementError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.usb import beside, find
 from tandem.mptcp import kernels, sysctls
-from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd, Source
+from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd
 from tandem.position.reports import Report
 from tandem.position.zones import Privacy, Zone, Zones, own_key
 from tandem.schema.record import Record
@@ -82,7 +82,7 @@ class Hardware:
         key = own_key(config.folder / ZONES_KEY) if zones else b""
         privacy = Privacy(position.mode, position.grid_deg, Zones(zones, key, SystemRandom()))
         observer = Observer(privacy, utc_ns, position.lost_after_s, speed)
-        return Receiver(_source(config, position), observer, put, lambda now: state(now.as_json()), heard)
+        return Receiver(_source(config, position), observer, put, lambda now: state(dataclasses.asdict(now)), heard)
 
     def set_sysctls(self, wanted: Mapping[str, str | int]) -> dict[str, dict[str, Any]]:
         """By name what became of each: ``asked``, ``before``, ``now``, ``error``."""
@@ -93,7 +93,7 @@ class Hardware:
         return {"sysctls": sysctls.read((*kernels.here().sysctls, *sysctls.RECORDED))}
 
 
-def _source(config: Config, position: PositionConfig) -> Source:
+def _source(config: Config, position: PositionConfig) -> Gpsd | RunningGpsd:
     try:
         if position.source == "device":
             return Gpsd(lambda: position.device)

@@ -7,12 +7,10 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.clock import Clock
-from tandem.app.clock.watch import ClockRecords
+from tandem.app.clock_watch import ClockRecords
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, PollAccount
 from tandem.app.daemon.modems import Recovery
@@ -28,6 +26,7 @@ from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces import TracesPart
 from tandem.export import Exporter
+from tandem.export.clock import Clock
 from tandem.mobility.detectors import Detectors
 from tandem.modem.poll import Poll
 from tandem.mptcp.paths import PathEvent
@@ -51,17 +50,12 @@ class SpoolBuffer:
         self._spool = spool
         self._waiting: list[Record] = []
         self._given_up = 0
-        self._full = False
+        self.full = False
+        """Whether the disk took nothing the last time."""
         self.dropped = 0
 
     @property
-    def full(self) -> bool:
-        """Whether the disk took nothing the last time."""
-        return self._full
-
-    @property
     def waiting(self) -> int:
-        """Records in memory."""
         return len(self._waiting)
 
     def add(self, records: Sequence[Record]) -> None:
@@ -81,21 +75,14 @@ class SpoolBuffer:
         try:
             self._spool.append(self._waiting, dropped=self._given_up)
         except SpoolFullError as error:
-            if not self._full:
+            if not self.full:
                 log.error("%s", error)
-            self._full = True
+            self.full = True
             return False
-        if self._full:
+        if self.full:
             log.warning("the disk takes records again; %d were given up meanwhile", self._given_up)
-        self._waiting, self._given_up, self._full = [], 0, False
+        self._waiting, self._given_up, self.full = [], 0, False
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Speed:
-    """The speed of a fix, for the detectors alone: ``record`` is never kept nor sent."""
-
-    record: Record
 
 
 class MainLoop(RunObserver):
@@ -124,7 +111,7 @@ class MainLoop(RunObserver):
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._model, self._exporter, self._captures = model, exporter, captures
         self._operators = config.operators
-        self._queue: queue.SimpleQueue[Poll | list[Record] | PathEvent | _Speed | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Poll | list[Record] | PathEvent | Record | None] = queue.SimpleQueue()
         self.buffer = SpoolBuffer(spool)
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
@@ -142,7 +129,8 @@ class MainLoop(RunObserver):
         self._queue.put(thing)
 
     def put_speed(self, record: Record) -> None:
-        self._queue.put(_Speed(record))
+        """The speed of a fix, for the detectors alone: it is never kept nor sent."""
+        self._queue.put(record)
 
     def event(self, kind: str, detail: str | None = None, path: str | None = None, **fields: Value | None) -> None:
         """Something noticed outside of the radio."""
@@ -168,7 +156,6 @@ class MainLoop(RunObserver):
         self.tick(now)
 
     def take_all(self) -> None:
-        """Take what lies in the queue, without waiting."""
         while True:
             try:
                 thing = self._queue.get_nowait()
@@ -177,14 +164,14 @@ class MainLoop(RunObserver):
             if thing is not None:
                 self._take(thing)
 
-    def _take(self, thing: Poll | list[Record] | PathEvent | _Speed) -> None:
+    def _take(self, thing: Poll | list[Record] | PathEvent | Record) -> None:
         if isinstance(thing, list):
             self._note(thing)
             for record in thing:
                 if record.measurement == "registration":  # a cell told between two polls
                     self._note(self._detectors.feed(record))
-        elif isinstance(thing, _Speed):
-            self._note(self._detectors.feed(thing.record))
+        elif isinstance(thing, Record):
+            self._note(self._detectors.feed(thing))
         elif isinstance(thing, PathEvent):
             self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)
         else:
@@ -220,7 +207,6 @@ class MainLoop(RunObserver):
                     self.trigger.noticed(record.tags["kind"], self.scheduler)
 
     def tick(self, now_ns: int) -> None:
-        """What is due once a second."""
         stepped = self._clock.observe()
         if stepped is not None:
             self.event("clock_step", f"{stepped / 1e9:+.3f} s")
@@ -244,20 +230,21 @@ class MainLoop(RunObserver):
     def refresh(self) -> None:
         """Bring the status's counts up to date: copies, so that whoever asks for it never waits for a disk under the spool's lock."""
         counts = self._spool.counts()
-        state = self._exporter.state
         self._model.spool = {
             "made": counts.made + self.buffer.waiting,
             "sent": counts.sent,
             "pending": counts.pending + self.buffer.waiting,
             "rejected": counts.rejected,
             "dropped": counts.dropped,
-            "path": state.path,
+            "path": self._exporter.path,
         }
         self._model.polls = self.polls.totals()
         self._model.captures_bytes = self._captures.used_bytes if self._captures is not None else 0
         full = "the disk is full: records wait in memory" if self.buffer.full else None
         self._model.clock = self._clock.state()
-        self._model.trouble = full or (self._clock.trouble if not self._clock.synchronised else None) or state.trouble
+        self._model.trouble = (
+            full or (self._clock.trouble if not self._clock.synchronised else None) or self._exporter.trouble
+        )
         self._show_mobility()
 
     def _show_mobility(self) -> None:
@@ -294,7 +281,6 @@ class MainLoop(RunObserver):
             return None, None  # reported by the buffer, which writes once a second
 
     def salvaged(self, capture: SalvagedCapture) -> None:
-        """A capture that an earlier life left unclosed."""
         if capture.row is not None:
             self.captured.append(capture.row)
         self.event("capture_salvaged", capture.detail, capture.path)
@@ -302,7 +288,6 @@ class MainLoop(RunObserver):
     # --- runs ---------------------------------------------------------------------------------------------------------------
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
-        """What became of its captures."""
         shared = plan.request.pairing == "simultaneous"
         for capture in captured:
             end, path = capture.end, capture.path

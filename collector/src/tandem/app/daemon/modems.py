@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.app.runs.executor import RunScheduler
 from tandem.at.dialogue import AtError, Unsolicited
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.families import UnknownDriver
 from tandem.modem.mm_poller import (
     KEEP_S,

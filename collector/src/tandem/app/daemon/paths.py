@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.usb import network_interface
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp.backup import Backup
@@ -23,17 +23,14 @@ log = logging.getLogger(__name__)
 
 _AGAIN_S = 1.0
 
-FindInterface = Callable[[str], str | None]
-"""USB place (``1-1.2``, or with one of its interfaces ``1-1.2:1.4``) → name of a network interface; None while there is none."""
-
 
 class NetworkPaths:
-    """Routes, rules and endpoints of all paths. ``find``: which network interface is at a path's ``usb`` place; asked at every check."""
+    """Routes, rules and endpoints of all paths. Which network interface is at a path's ``usb`` place is asked at every check."""
 
-    def __init__(self, config: Config, find: FindInterface = network_interface) -> None:
+    def __init__(self, config: Config) -> None:
         self._paths = kernel_paths.Paths(
             [
-                kernel_paths.Path(p.name, p.interface or partial(find, p.usb or ""), p.gateway, p.address)
+                kernel_paths.Path(p.name, p.interface or partial(network_interface, p.usb or ""), p.gateway, p.address)
                 for p in config.paths
             ]
         )
@@ -42,7 +39,6 @@ class NetworkPaths:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """By path its own address, where it has one."""
         return self._paths.addresses
 
     @property
@@ -137,7 +133,6 @@ class PathWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
         self._stop.set()
         if self._thread.ident is not None:
             self._paths.wake()

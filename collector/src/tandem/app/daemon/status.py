@@ -47,7 +47,6 @@ class _Modem:
     sim_ns: int = 0
 
     def row(self) -> dict[str, Any]:
-        """Who it is and what it said last."""
         return {"operator": self.operator, "driver": self.driver, "model": self.model, "rat": self.rat, **self.fields}
 
 
@@ -284,7 +283,6 @@ class StatusService:
         }
 
     def status(self) -> dict[str, Any]:
-        """The status object."""
         status = {
             **self._model.status(),
             **self._reports.status,

@@ -3,16 +3,14 @@ want done, which may take seconds, has threads of its own."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
-import os
-import selectors
 import socket
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.daemon.status import StatusService
@@ -28,12 +26,24 @@ _MOST_CLIENTS = 16
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    connection: socket.socket
-    incoming: bytearray = field(default_factory=bytearray)
-    outgoing: bytearray = field(default_factory=bytearray)
+    """``closing``: the last thing was said to it."""
+
+    writer: asyncio.StreamWriter
     watching: bool = False
     pair: str | None = None
     closing: bool = False
+
+    def say(self, message: dict[str, Any], *, last: bool = False) -> None:
+        if self.closing:
+            return
+        self.writer.write(encode(message))
+        if self.writer.transport.get_write_buffer_size() > _OUTGOING:
+            log.info("a watcher that does not read was dropped")
+            self.writer.transport.abort()
+            self.closing = True
+        elif last:
+            self.writer.close()
+            self.closing = True
 
 
 class StatusServer:
@@ -41,69 +51,126 @@ class StatusServer:
 
     def __init__(self, listening: socket.socket, service: StatusService) -> None:
         self._listening, self._service = listening, service
-        self._selector = selectors.DefaultSelector()
-        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._clients: set[_Client] = set()
+        self._changed = asyncio.Event()
         self._stopping = False
-        self._sent_s = 0.0
-        self._soon = False
-        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
         self._one_at_a_time = threading.Lock()
-        self._carried_out: deque[tuple[_Client, dict[str, Any]]] = deque()
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._run()), name="status")
+        self._thread.daemon = True
 
     def start(self) -> None:
         self._thread.start()
 
     def wake(self) -> None:
         """Something happened: tell the watchers soon."""
-        self._soon = True
-        self._rouse()
+        self._call(self._changed.set)
 
-    def _rouse(self) -> None:
-        with self._lock:  # not a descriptor that is closed, or another's by now
-            if self._wake_fd >= 0:
-                os.eventfd_write(self._wake_fd, 1)
+    def _call(self, action: Callable[..., None], *arguments: object) -> None:
+        """Have it done by the thread; nothing once that has ended."""
+        with self._lock:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(action, *arguments)
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Tell those who wait how their runs ended, and close."""
         if self._stopping:
             return
         self._stopping = True
-        self._rouse()
+        self.wake()
         self._thread.join(timeout_s)
-        self._listening.close()
         if not self._thread.is_alive():  # it may be told late of its end
-            self._selector.close()
             with self._lock:
-                os.close(self._wake_fd)
-                self._wake_fd = -1
+                self._loop.close()
 
-    def _run(self) -> None:
-        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
-        self._selector.register(self._wake_fd, selectors.EVENT_READ, self._woken)
+    # --- the thread ----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        server = await asyncio.start_unix_server(self._serve, sock=self._listening, limit=LONGEST_REQUEST)
         while not self._stopping:
-            for key, mask in self._selector.select(self._timeout_s()):
-                action: Callable[[int], None] = key.data
-                action(mask)
-            now = time.monotonic()
-            if self._clients and now - self._sent_s >= (_SOONEST_S if self._soon else self._period_s()):
-                self._sent_s, self._soon = now, False
-                self._guarded(self._tell)
-        self._guarded(self._tell)
-        for client in list(self._clients):
-            self._drop(client)
+            began_s = self._loop.time()
+            period_s = _RUNNING_S if any(client.pair for client in self._clients) else _IDLE_S
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), period_s if self._clients else None)
+            if not self._stopping:
+                await asyncio.sleep(max(0.0, began_s + _SOONEST_S - self._loop.time()))
+                self._changed.clear()
+                self._tell()
+        self._tell()
+        server.close()
+        for client in self._clients:
+            client.writer.transport.abort()
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
 
-    @staticmethod
-    def _guarded(action: Callable[[], None]) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One client, until it goes or all was said to it."""
+        client = _Client(writer)
+        if len(self._clients) < _MOST_CLIENTS and not self._stopping:
+            self._clients.add(client)
+            self._changed.set()
+            try:
+                while not client.closing:
+                    self._answer(client, await reader.readuntil(b"\n"))
+            except (asyncio.IncompleteReadError, OSError):
+                pass  # it went away
+            except asyncio.LimitOverrunError:
+                client.say({"type": "error", "reason": f"a line longer than {LONGEST_REQUEST} bytes"}, last=True)
+            except Exception:
+                log.exception("a client of the status socket is dropped")
+        client.closing = True
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        self._clients.discard(client)
+
+    def _answer(self, client: _Client, line: bytes) -> None:
         try:
-            action()
+            request = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            client.say({"type": "error", "reason": f"no JSON: {error}"})
+            return
+        operation = request.get("op") if isinstance(request, dict) else None
+        if operation == "status":
+            client.say(self._service.status(), last=True)
+        elif operation == "watch":
+            client.watching = True
+            client.say(self._service.status())
+        elif operation in ("start", "cancel", "campaign", "traces", "sims"):
+            wanted = (client, operation, request)
+            threading.Thread(target=self._carry_out, args=wanted, name="status request", daemon=True).start()
+        else:
+            known = "watch, status, start, cancel, campaign, traces or sims"
+            client.say({"type": "error", "reason": f"expected op: {known}"})
+
+    def _tell(self) -> None:
+        """A status to all watchers, progress to those whose runs go on, the end to those whose runs have ended."""
+        followed = [client for client in self._clients if client.watching or client.pair is not None]
+        try:
+            status = self._service.status() if followed else {}
+            for client in followed:
+                if client.watching:
+                    client.say(status)
+                if client.pair is not None:
+                    self._follow(client, client.pair, status["run"])
         except Exception:
-            # Whatever one status or one client brings about, the next one is served.
+            # Whatever one status brings about, the next one is served.
             log.exception("the status socket goes on")
 
+    def _follow(self, client: _Client, pair: str, run: dict[str, Any] | None) -> None:
+        outcome = self._service.outcome(pair)
+        if outcome is not None:
+            client.pair = None
+            client.say({"type": "done", **outcome}, last=not client.watching)
+        elif self._stopping:
+            client.say({"type": "done", "runs": [], "results": [], "ok": False}, last=True)
+        else:
+            client.say({"type": "progress", "pair": pair, "run": run})
+
+    # --- a thread of a request -----------------------------------------------------------------------------------------
+
     def _carry_out(self, client: _Client, operation: str, request: dict[str, Any]) -> None:
-        """A thread of a request."""
         try:
             with self._one_at_a_time:
                 answer = self._do(operation, request)
@@ -116,8 +183,13 @@ class StatusServer:
         except Exception as error:
             log.exception("%s", operation)
             answer = {"type": "error", "reason": f"{operation}: {error!r}; hint: the collector's log has more"}
-        self._carried_out.append((client, answer))
-        self._rouse()
+        self._call(self._carried_out, client, answer)
+
+    def _carried_out(self, client: _Client, answer: dict[str, Any]) -> None:
+        """What began is followed: its client is told of progress and of the end."""
+        began = answer["type"] == "accepted"
+        client.pair = answer.get("pair") if began else client.pair
+        client.say(answer, last=not began)
 
     def _do(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         if operation == "start":
@@ -135,133 +207,3 @@ class StatusServer:
         if operation == "traces":
             return {"type": "traces", **self._service.traces(request)}
         return {"type": "sims", **self._service.sims()}
-
-    def _period_s(self) -> float:
-        return _RUNNING_S if any(c.pair for c in self._clients) else _IDLE_S
-
-    def _timeout_s(self) -> float | None:
-        if not self._clients:
-            return None
-        wanted = self._sent_s + (_SOONEST_S if self._soon else self._period_s()) - time.monotonic()
-        return max(0.0, wanted)
-
-    def _woken(self, _mask: int) -> None:
-        os.eventfd_read(self._wake_fd)
-        while self._carried_out:
-            client, answer = self._carried_out.popleft()
-            if client in self._clients:
-                # What began is followed: its client is told of progress and of the end.
-                client.pair = answer.get("pair") if answer["type"] == "accepted" else client.pair
-                self._say(client, answer, last=answer["type"] != "accepted")
-                self._send(client)
-
-    def _accept(self, _mask: int) -> None:
-        try:
-            connection, _ = self._listening.accept()
-        except OSError:
-            time.sleep(_SOONEST_S)  # gone before it was answered; or no descriptor is left, and it goes on waiting
-            return
-        connection.setblocking(False)
-        client = _Client(connection)
-        if len(self._clients) >= _MOST_CLIENTS:
-            connection.close()
-            return
-        self._clients.add(client)
-        self._selector.register(connection, selectors.EVENT_READ, lambda mask: self._guard(client, mask))
-
-    def _guard(self, client: _Client, mask: int) -> None:
-        try:
-            self._serve(client, mask)
-        except Exception:
-            log.exception("a client of the status socket is dropped")
-            self._drop(client)
-
-    def _serve(self, client: _Client, mask: int) -> None:
-        if mask & selectors.EVENT_READ:
-            try:
-                piece = client.connection.recv(65536)
-            except BlockingIOError:
-                piece = None
-            except OSError:
-                piece = b""
-            if piece == b"":
-                self._drop(client)
-                return
-            client.incoming += piece or b""
-            while b"\n" in client.incoming and not client.closing:
-                line, _, rest = bytes(client.incoming).partition(b"\n")
-                client.incoming[:] = rest
-                self._answer(client, line)
-            if len(client.incoming) > LONGEST_REQUEST:
-                self._say(client, {"type": "error", "reason": f"a line longer than {LONGEST_REQUEST} bytes"}, last=True)
-        self._send(client)
-
-    def _answer(self, client: _Client, line: bytes) -> None:
-        try:
-            request = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            self._say(client, {"type": "error", "reason": f"no JSON: {error}"})
-            return
-        operation = request.get("op") if isinstance(request, dict) else None
-        if operation == "status":
-            self._say(client, self._service.status(), last=True)
-        elif operation == "watch":
-            client.watching = True
-            self._say(client, self._service.status())
-        elif operation in ("start", "cancel", "campaign", "traces", "sims"):
-            wanted = (client, operation, request)
-            threading.Thread(target=self._carry_out, args=wanted, name="status request", daemon=True).start()
-        else:
-            known = "watch, status, start, cancel, campaign, traces or sims"
-            self._say(client, {"type": "error", "reason": f"expected op: {known}"})
-
-    def _tell(self) -> None:
-        """A status to all watchers, progress to those whose runs go on, the end to those whose runs have ended."""
-        status = self._service.status() if any(c.watching or c.pair for c in self._clients) else None
-        for client in list(self._clients):
-            if status is not None and client.watching:
-                self._say(client, status)
-            if status is not None and client.pair is not None:
-                outcome = self._service.outcome(client.pair)
-                if outcome is not None:
-                    client.pair = None
-                    self._say(client, {"type": "done", **outcome}, last=not client.watching)
-                elif self._stopping:
-                    self._say(client, {"type": "done", "runs": [], "results": [], "ok": False}, last=True)
-                else:
-                    self._say(client, {"type": "progress", "pair": client.pair, "run": status["run"]})
-            self._send(client)
-
-    def _say(self, client: _Client, message: dict[str, Any], *, last: bool = False) -> None:
-        if not client.closing:
-            client.outgoing += encode(message)
-            client.closing = last
-
-    def _send(self, client: _Client) -> None:
-        if client not in self._clients:
-            return
-        try:
-            while client.outgoing:
-                del client.outgoing[: client.connection.send(client.outgoing)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._drop(client)
-            return
-        if len(client.outgoing) > _OUTGOING:
-            log.info("a watcher that does not read was dropped")
-            self._drop(client)
-        elif client.closing and not client.outgoing:
-            self._drop(client)
-        else:
-            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outgoing else 0)
-            key = self._selector.get_key(client.connection)
-            if key.events != wanted:
-                self._selector.modify(client.connection, wanted, key.data)
-
-    def _drop(self, client: _Client) -> None:
-        if client not in self._clients:
-            return
-        self._clients.discard(client)
-        self._selector.unregister(client.connection)
-        client.connection.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,6 @@ def short_path(path: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def _with_path(path: Path, action: Callable[[str], None]) -> None:
-    with short_path(path) as name:
-        action(name)
-
-
 def listen(path: Path) -> socket.socket:
     """A listening socket, readable and writable by its owner only. A left-over of a killed collector is replaced; OSError with
     errno EADDRINUSE when a living one answers there."""
@@ -60,7 +55,8 @@ def listen(path: Path) -> socket.socket:
                     path.unlink(missing_ok=True)
         mask = os.umask(0o177)
         try:
-            _with_path(path, made.bind)
+            with short_path(path) as name:
+                made.bind(name)
         finally:
             os.umask(mask)
         made.listen(8)
@@ -72,7 +68,6 @@ def listen(path: Path) -> socket.socket:
 
 
 def close(listening: socket.socket, path: Path) -> None:
-    """End listening and take the socket's name away."""
     listening.close()
     path.unlink(missing_ok=True)
 
@@ -82,7 +77,8 @@ def connect(path: Path, timeout_s: float | None) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.settimeout(timeout_s)
-        _with_path(path, made.connect)
+        with short_path(path) as name:
+            made.connect(name)
     except OSError as error:
         made.close()
         raise NoCollectorError(f"{path}: {error.strerror or error}") from error

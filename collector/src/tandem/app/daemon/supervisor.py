@@ -8,11 +8,10 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
-from tandem.app import MissingRequirementError
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.clock import Clock
-from tandem.app.clock.watch import ClockWatch
+from tandem.app.clock_watch import ClockWatch
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.hardware import Hardware
@@ -32,7 +31,9 @@ from tandem.app.runs.manifest import Manifests, write_json
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces import TracesPart
+from tandem.experiment.base import MissingRequirementError
 from tandem.export import Exporter, GatewayAddress, PendingManifests
+from tandem.export.clock import Clock
 from tandem.position.receiver import Receiver
 from tandem.spool import Spool, SpoolError, SpoolFullError
 from tandem.stop_flag import StopFlag
@@ -272,14 +273,7 @@ class Supervisor:
             "started_utc_ns": self.clock.utc_ns(self._started_ns),
             "ended_utc_ns": self.clock.now_ns(),
             "clock": self.clock.state(),
-            "records": {
-                "made": counts.made,
-                "sent": counts.sent,
-                "pending": counts.pending,
-                "rejected": counts.rejected,
-                "dropped": counts.dropped,
-                "by_measurement": counts.by_measurement,
-            },
+            "records": {**asdict(counts), "pending": counts.pending},
             "polls": self.main_loop.polls.as_json(),
             "captures": earlier_captures(file, self.main_loop.captured, self.config.folder) + self.main_loop.captured,
             "usage": usage,

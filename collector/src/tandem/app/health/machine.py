@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
-import fcntl
 import logging
 import os
 import platform
@@ -13,7 +10,6 @@ import re
 import resource
 import shutil
 import sqlite3
-import struct
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,12 +27,12 @@ LONGEST = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """``sys``, ``proc``, ``etc``: folders; ``vcio``: the device of a Raspberry Pi's firmware, absent elsewhere."""
+    """``sys``, ``proc``, ``etc``: folders; ``vcgencmd``: the program that asks a Raspberry Pi's firmware, absent elsewhere."""
 
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
     etc: Path = Path("/etc")
-    vcio: Path = Path("/dev/vcio")
+    vcgencmd: Path = Path("/usr/bin/vcgencmd")
 
 
 def text_of(file: Path) -> str | None:
@@ -81,68 +77,26 @@ def throttled(text: str) -> Throttled:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Ask a Raspberry Pi's firmware through ``/dev/vcio``: one ioctl, as ``vcgencmd`` does it, without starting a process.
-# Source: the mailbox property interface (wiki of raspberrypi/firmware) and the kernel's ``vcio`` driver. A message is
-# in 32-bit words: size of all, 0 (the answer has 0x80000000), then a tag: its number, the room for its value in
-# bytes, 0 (the answer: bit 31 and the length), the value; then 0. Takes a member of the group ``video``.
+# What a Raspberry Pi's firmware answers, by ``vcgencmd`` of Raspberry Pi OS. It takes a member of the group ``video``.
 
 
-REVISION = 0x0000_0001
-"""Its value: the time at which the firmware was built, seconds since 1970."""
-COMMAND = 0x0003_0080
-"""Its value: an error number, and a command's text, or the answer's, ended by a NUL."""
-ROOM = 1024
-_DONE = 0x8000_0000
-_IOCTL = 3 << 30 | ctypes.sizeof(ctypes.c_void_p) << 16 | 100 << 8
-"""_IOWR(100, 0, char *)."""
-
-
-def message(tag: int, value: bytes, room: int) -> bytes:
-    """A message with one tag; ``room`` (a multiple of 4): for its value and the answer's."""
-    return struct.pack("=5I", 24 + room, 0, tag, room, 0) + value.ljust(room, b"\0") + struct.pack("=I", 0)
-
-
-def value_of(answer: bytes, tag: int, room: int) -> bytes:
-    """The value in an answer; ValueError when it is none to such a message, or the firmware refused."""
-    if len(answer) != 24 + room:
-        raise ValueError(f"an answer of {len(answer)} bytes")
-    size, status, number, has, _ = struct.unpack_from("=5I", answer)
-    if (size, number, has) != (24 + room, tag, room) or status != _DONE:
-        raise ValueError(f"the firmware refuses tag {tag:#x}: status {status:#x}")
-    return answer[20 : 20 + room]
-
-
-def text_in(value: bytes) -> str:
-    """What a command answered; ValueError for an error number or for what is no text."""
-    (error,) = struct.unpack_from("=I", value)
-    if error:
-        raise ValueError(f"the firmware's error {error}")
+def firmware_says(roots: Roots, command: str) -> str | None:
+    """None where there is none, or nobody may ask. OSError or ValueError when it does not answer now."""
     try:
-        return value[4:].partition(b"\0")[0].decode("ascii").strip()
-    except UnicodeDecodeError as no_text:
-        raise ValueError("an answer that is no text") from no_text
+        done = subprocess.run([roots.vcgencmd, command], capture_output=True, text=True, timeout=5, check=False)
+    except (FileNotFoundError, PermissionError):
+        return None
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(str(error)) from error
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
-def command(device: Path, words: str) -> str:
-    """As ``vcgencmd WORDS``; OSError without the device or the right to it, ValueError for an error."""
-    value = struct.pack("=I", 0) + words.encode("ascii")
-    return text_in(_ask(device, COMMAND, value, ROOM))
-
-
-def revision(device: Path) -> str:
-    """The day (UTC) on which the firmware was built, as ``2023-10-30``; errors as of ``command``."""
-    (built_s,) = struct.unpack("=I", _ask(device, REVISION, b"", 4))
-    return datetime.fromtimestamp(built_s, UTC).date().isoformat()
-
-
-def _ask(device: Path, tag: int, value: bytes, room: int) -> bytes:
-    buffer = bytearray(message(tag, value, room))
-    opened = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+def built_on(version: str) -> str | None:
+    """The day on which a firmware was built, as ``2023-10-30``, from ``vcgencmd version``, which begins with it; None when it does not."""
     try:
-        fcntl.ioctl(opened, _IOCTL, buffer, True)
-    finally:
-        os.close(opened)
-    return value_of(bytes(buffer), tag, room)
+        return datetime.strptime(" ".join(version.split()[:3]), "%b %d %Y").replace(tzinfo=UTC).date().isoformat()
+    except ValueError:
+        return None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -303,18 +257,17 @@ def _kind(name: str, bus: str | None) -> str:
 _SYSFS = "devices/platform/soc*/*:firmware/get_throttled"
 """soc/soc:firmware, on a Pi 5 soc@107c000000/soc@107c000000:firmware. Deprecated: the kernel says so in its log, once."""
 
-_GONE = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTTY, errno.EINVAL, errno.ENXIO)
-"""Errors of a source that this machine does not have, or not for us."""
-
 
 class Supply:
     """``look`` once a second, ``fields`` once a round."""
 
     def __init__(self, roots: Roots) -> None:
-        self._roots = roots
         self._alarm = next((d / "in0_lcrit_alarm" for d in hwmon(roots) if text_of(d / "name") == "rpi_volt"), None)
-        self._sources: list[Callable[[], str | None]] = [self._by_firmware, self._by_sysfs]
-        self._sysfs = next(iter(sorted(roots.sys.glob(_SYSFS))), None)
+        sysfs = sorted(roots.sys.glob(_SYSFS))
+        self._sources: list[Callable[[], str | None]] = [
+            partial(firmware_says, roots, "get_throttled"),
+            *(partial(text_of, file) for file in sysfs[:1]),
+        ]
         self._low = False
         self._since: set[str] = set()
 
@@ -349,17 +302,6 @@ class Supply:
                 return throttled(text)
             del self._sources[0]
         return None
-
-    def _by_firmware(self) -> str | None:
-        try:
-            return command(self._roots.vcio, "get_throttled")
-        except OSError as error:
-            if error.errno in _GONE:
-                return None
-            raise
-
-    def _by_sysfs(self) -> str | None:
-        return None if self._sysfs is None else text_of(self._sysfs)
 
 
 def hwmon(roots: Roots) -> list[Path]:
@@ -445,7 +387,7 @@ def software_fields(roots: Roots) -> dict[str, str | None]:
         "python": platform.python_version(),
         "machine": _short(text_of(roots.proc / "device-tree" / "model")) or platform.machine(),
         "system": None if release is None else pretty_name(release),
-        "firmware": _firmware(roots),
+        "firmware": built_on(firmware_says(roots, "version") or ""),
         "bootloader": _short(text_of(roots.proc / "device-tree" / "chosen" / "bootloader" / "version")),
     }
 
@@ -454,13 +396,6 @@ def pretty_name(release: str) -> str | None:
     """The system's name as os-release(5) has it for people; None when it has none."""
     match = re.search(r"^PRETTY_NAME=([\"']?)(.{1,200}?)\1$", release, re.MULTILINE)
     return None if match is None else _short(match[2])
-
-
-def _firmware(roots: Roots) -> str | None:
-    try:
-        return revision(roots.vcio)
-    except (OSError, ValueError):  # no Raspberry Pi, or no right to ask: nothing is known
-        return None
 
 
 def _short(text: str | None) -> str | None:
@@ -536,7 +471,6 @@ class MachineState:
         return {name: fields for name, fields in fields_of.items() if fields is not None}
 
     def software(self) -> dict[str, str | None]:
-        """Fields of a ``software`` record; asked once."""
         if self._software is None:
             self._software = self._try("software", lambda: software_fields(self._roots))
         return self._software or {}
@@ -565,7 +499,6 @@ def cpu_seconds() -> float:
 
 
 def rss_bytes() -> int:
-    """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -575,7 +508,6 @@ def peak_rss_bytes() -> int:
 
 
 def versions() -> dict[str, str]:
-    """By name."""
     found = {
         "tandem": tandem.__version__,
         "python": platform.python_version(),

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, Sim, sims
 from tandem.app.daemon.modems import sickness
 from tandem.app.health.machine import MachineState, Room, Roots, cpu_seconds, rss_bytes
+from tandem.export.clock import Clock
 from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES
 from tandem.schema.metrics import MODEM_STATES
 from tandem.schema.record import Record, Value
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +27,9 @@ NAME = "boot-count.json"
 
 
 def count_boot(folder: Path, boot: str) -> int:
-    """The number of this boot, from 1. What cannot be read is begun anew, what cannot be written is counted again: told both."""
+    """The number of this boot, from 1. What cannot be written is counted again, and the log says so."""
     file = folder / NAME
-    try:
-        count, last = parse(file.read_text())
-    except FileNotFoundError:
-        count, last = 0, ""
-    except (OSError, ValueError, RecursionError) as error:
-        log.warning("%s: %s; boots are counted anew", file, error)
-        count, last = 0, ""
+    count, last = read_or_begin(file, parse, lambda: (0, ""))
     if last == boot:
         return count
     try:
@@ -45,7 +39,7 @@ def count_boot(folder: Path, boot: str) -> int:
     return count + 1
 
 
-def parse(text: str) -> tuple[int, str]:
+def parse(text: str | bytes) -> tuple[int, str]:
     """The count and the boot that was counted last; ValueError when the text is not of this file."""
     content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -85,7 +79,6 @@ class _Modem:
             self.state, self.since_ns = state, at_ns
 
     def row(self, now_ns: int) -> dict[str, Value | None]:
-        """What records and the status have of it."""
         return {
             "state": self.state,
             "state_since_s": max(0, now_ns - self.since_ns) / 1e9,
@@ -244,7 +237,6 @@ class Wrong:
             self._look("throttled", None, "bad" if found else "good", now_ns, text)
 
     def disk(self, room: Room, now_ns: int) -> None:
-        """The state folder's file system."""
         low = min(LOW_BYTES, room.size_bytes * LOW_SHARE)
         share = 1.0 if room.free_inodes_share is None else room.free_inodes_share
         if room.free_bytes < low or share < LOW_INODES_SHARE:
@@ -272,7 +264,6 @@ class Wrong:
             self._look("card_worn", None, "bad" if worn else "good", now_ns, f"{', '.join(worn)}; hint: a new card")
 
     def plans(self, plans: Sequence[Sim], now_ns: int) -> None:
-        """The SIMs' plans."""
         for sim in plans:
             over = sim.over()
             how: Look = "between" if over is None else "bad" if over else "good"
@@ -291,7 +282,6 @@ class Wrong:
         return sorted({kind for (kind, _), alarm in self._alarms.items() if alarm.since_ns is not None})
 
     def events(self) -> list[Record]:
-        """What began and ended since the last call."""
         events, self._events = self._events, []
         return events
 
@@ -420,7 +410,8 @@ class Reports:
         self.polling = True
         """False: nobody polls the modems, for one experiment from the command line; nothing is told of them then."""
         self._due_ns = {"round": now_ns, "minute": now_ns, "hour": now_ns}
-        self._status: dict[str, Any] = {"health": None, "cards": {}, "software": {}, "sims": {}, "modem_health": {}}
+        self.status: dict[str, Any] = {"health": None, "cards": {}, "software": {}, "sims": {}, "modem_health": {}}
+        """Parts of the status object; with ``wrong`` and ``alarms`` once there was a report."""
 
     def tick(self, now_ns: int) -> bool:
         """Once a second; whether a report is due."""
@@ -450,11 +441,6 @@ class Reports:
         modems = self._modems.to_dict(now_ns) if self.polling else {}
         self._show({"modem_health": modems, "wrong": self._wrong.texts(), "alarms": self._wrong.kinds()})
         return records
-
-    @property
-    def status(self) -> dict[str, Any]:
-        """Parts of the status object: ``health``, ``cards``, ``software``, ``sims``, ``modem_health``, ``wrong``, ``alarms``."""
-        return self._status
 
     def _is_due(self, what: str, every_s: float, now_ns: int) -> bool:
         if now_ns < self._due_ns[what] - (0 if what == "round" else _EARLY_S * 1e9):
@@ -510,7 +496,7 @@ class Reports:
 
     def _show(self, more: Mapping[str, Any]) -> None:
         """A new object each time: another thread reads it."""
-        self._status = {**self._status, **more}
+        self.status = {**self.status, **more}
 
     def _count(self) -> dict[str, tuple[int, int]]:
         usage = self._account.update()

@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import shutil
-import ssl
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,11 +15,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import tandem
-from tandem.app import MissingRequirementError
-from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
@@ -28,11 +24,12 @@ from tandem.app.health.machine import Room, room_of
 from tandem.app.preflight.checks import Facts, Measured, Server, Status, lines, settling_lines
 from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.own_collector import OwnCollector, token_file
-from tandem.experiment.base import MissingRequirementError as NoVlcError
+from tandem.experiment.base import MissingRequirementError
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.dash import vlc
 from tandem.experiment.parameters import ParameterError, read_common
 from tandem.export import GatewayAddress, SetupError
+from tandem.export.clock import boot_id
 from tandem.export.gateway import Answer, CertificateTimeError, Link, LinkError
 from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls
@@ -69,7 +66,6 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Ready to be handed out."""
         return ready(self.lines)
 
     def as_json(self) -> dict[str, Any]:
@@ -197,7 +193,7 @@ def _disk(folder: Path) -> Room | str:
 def _vlc() -> str | None:
     try:
         return vlc.trouble() or ""
-    except NoVlcError:
+    except MissingRequirementError:
         return None
 
 
@@ -262,15 +258,13 @@ def ask_server(config: Config, interfaces: Mapping[str, str]) -> Server:
 def _address(config: Config) -> tuple[GatewayAddress, str | None]:
     """Where the gateway is, and what is wrong with the token's file; SetupError for what else is wrong."""
     server = config.server
+    where = server.gateway, server.ca_file, server.token_file
     try:
-        return GatewayAddress.of(server.gateway, server.ca_file, server.token_file), None
+        return GatewayAddress.of(*where), None
     except SetupError as error:
         if not str(error).startswith("token_file"):
             raise
-        parts = urlsplit(server.gateway)
-        tls = ssl.create_default_context(cafile=None if server.ca_file is None else str(server.ca_file))
-        address = GatewayAddress(str(parts.hostname), parts.port or 443, tls, _NO_TOKEN)
-        return address, str(error).partition("; hint: ")[0]
+        return GatewayAddress.of(*where, _NO_TOKEN), str(error).partition("; hint: ")[0]
 
 
 def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Server:

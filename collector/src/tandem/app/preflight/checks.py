@@ -228,7 +228,7 @@ def _is_served(reported: Status) -> bool:
 
 def _registered(_facts: Facts, path: PathConfig, reported: Status) -> Found:
     if _is_served(reported):
-        return _good(f"{reported.get('rat') or 'technology not told'}, {path.operator or 'no operator named'}")
+        return _good(f"{reported.get('rat') or 'technology not known'}, {path.operator or 'no operator named'}")
     words = {
         "searching": "it searches for a network",
         "limited": "the network refuses it: emergency calls only",
@@ -243,7 +243,7 @@ def _levels(_facts: Facts, _path: PathConfig, reported: Status) -> Found:
     if not heard and _is_served(reported):
         return _skip("this modem tells no levels")
     if not heard:
-        return _bad("no levels are told", "see the modem's other lines")
+        return _bad("no levels are known", "see the modem's other lines")
     words = ", ".join(f"{_NAMES[key]} {value:g} {_UNITS[key]}" for key, value in heard.items())
     judged = "rsrp_dbm" if "rsrp_dbm" in heard else "rssi_dbm" if "rssi_dbm" in heard else None
     if judged is not None and tone_of("radio", judged, heard[judged]) == "poor":
@@ -270,7 +270,7 @@ def _path(facts: Facts, path: PathConfig) -> Found:
         "ipv6_only_unusable": "has an IPv6 address alone, which cannot be used",
         "colliding": "has the address of another path",
         "no_route": "has no way out",
-        None: "is not told of",
+        None: "is not known",
     }
     hint = f"{_access_point(path)}; mmcli -m any" if path.modem is not None else "ip address; nmcli device"
     return _bad(f"{where} {words.get(state, state)}", hint)
@@ -285,7 +285,6 @@ def _access_point(path: PathConfig) -> str:
 
 
 def _data(facts: Facts, path: PathConfig) -> Found:
-    """What came over the path."""
     measured = facts.measured
     row = measured.downloads.get(path.name)
     if measured.held is not None:
@@ -301,7 +300,6 @@ def _data(facts: Facts, path: PathConfig) -> Found:
 
 
 def _mptcp(facts: Facts, path: PathConfig) -> Found:
-    """What becomes of Multipath TCP on the path."""
     measured = facts.measured
     reported = measured.verdicts.get(path.name)
     if reported is None:
@@ -320,7 +318,7 @@ def _mptcp(facts: Facts, path: PathConfig) -> Found:
 def _server(facts: Facts) -> Found:
     server = facts.server
     if server.gateway is None and server.control is None:
-        return _good(f"gateway and endpoint answer (version {server.version or 'not told'})")
+        return _good(f"gateway and endpoint answer (version {server.version or 'not known'})")
     wrong = [f"gateway: {server.gateway}"] * (server.gateway is not None)
     wrong += [f"endpoint: {server.control}"] * (server.control is not None)
     hint = "at the server: systemctl status tandem-server.target, its firewall; here: [server] in the configuration"
@@ -343,13 +341,13 @@ def _version(facts: Facts) -> Found:
     server, running = facts.server, facts.running
     if server.expected is None:
         if server.token == "good":  # noqa: S105  a state, no secret
-            return _skip(f"{running or 'not told'}; this server does not say which it expects")
+            return _skip(f"{running or 'not known'}; this server does not say which it expects")
         return _bad("the server could not be asked which it expects", "see its line")
     # What stands behind "+" tells builds of one version apart; who expects a version expects any of them.
     if running is not None and server.expected in (running, running.partition("+")[0]):
         return _good(f"{running}, as the server expects")
     hint = "run the probe playbook again (it may have been rolled back: journalctl -u tandem); or [collector] version there"
-    return _bad(f"{running or 'not told'}, the server expects {server.expected}", hint)
+    return _bad(f"{running or 'not known'}, the server expects {server.expected}", hint)
 
 
 def _granted(facts: Facts) -> Found | None:
@@ -377,7 +375,7 @@ def _metrics(facts: Facts) -> Found:
         end for end, reported in (("here", own), ("at the server", server.no_metrics_save)) if reported is None
     ]
     if unreported:
-        return _skip(f"whether transfers inherit from earlier ones is not told {' and '.join(unreported)}")
+        return _skip(f"whether transfers inherit from earlier ones is not known {' and '.join(unreported)}")
     return _good("no transfer inherits from earlier ones, at both ends")
 
 
@@ -403,7 +401,6 @@ def _plan(facts: Facts, path: PathConfig) -> Found | None:
 
 
 def _tunnel(facts: Facts) -> Found | None:
-    """The way by which people reach the kit, where it has one."""
     if facts.tunnel is None:
         return None
     answered, detail = facts.tunnel
@@ -469,7 +466,7 @@ def _gps(facts: Facts) -> Found:
             "its antenna under open sky for some minutes; indoors: --accept gps",
         ),
     }
-    return _bad(*words.get(str(reported.get("state")), ("nothing is told of position", "tandem status")))
+    return _bad(*words.get(str(reported.get("state")), ("nothing is known of position", "tandem status")))
 
 
 def _power(facts: Facts) -> Found:
@@ -478,7 +475,7 @@ def _power(facts: Facts) -> Found:
     before = {key: health.get(f"{key}_since_boot") for key in now}
     if all(value is None for value in (*now.values(), *before.values())):
         if not health:
-            return _bad("nothing is told of it", "see the collector's line")
+            return _bad("nothing is known of it", "see the collector's line")
         return _skip("this machine tells nothing of its supply")
     if now["undervoltage"] or before["undervoltage"]:
         hint = "a stronger supply, a shorter cable, a powered hub for the modems; then restart the probe"
@@ -509,7 +506,7 @@ def _spool(facts: Facts) -> Found:
     status = facts.status
     counts, health = status.get("spool"), status.get("health") or {}
     if counts is None:
-        return _bad("nothing is told of it", "see the collector's line")
+        return _bad("nothing is known of it", "see the collector's line")
     words = f"{counts.get('made', 0)} records made, {counts.get('pending', 0)} wait"
     lost = [f"{counts[k]} {k}" for k in ("rejected", "dropped") if counts.get(k)]
     words += f" ({', '.join(lost)} since it was made)" if lost else ""

@@ -61,7 +61,6 @@ class Line:
 
     @property
     def key(self) -> Name:
-        """How other lines name it."""
         return self.name, self.path
 
     @property
@@ -70,7 +69,6 @@ class Line:
         return self.name if self.path is None else f"{self.name}:{self.path}"
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
         return {
             "line": self.name,
             "path": self.path,
@@ -87,7 +85,6 @@ def label(name: Name) -> str:
 
 
 def passes(name: str, finding: str, path: str | None = None) -> Line:
-    """All is well."""
     return Line(name, path, "pass", said(finding))
 
 
@@ -97,7 +94,6 @@ def fails(name: str, finding: str, hint: str, path: str | None = None, causes: S
 
 
 def skipped(name: str, why: str, path: str | None = None) -> Line:
-    """There is nothing to look at."""
     return Line(name, path, "skipped", said(why))
 
 
@@ -146,7 +142,6 @@ def _blames(line: Line, other: Name, by_key: dict[Name, Line], failed: set[Name]
 
 
 def ready(lines: Sequence[Line]) -> bool:
-    """Whether the kit may be handed out."""
     return not any(line.state in ("fail", "follows") for line in lines)
 
 

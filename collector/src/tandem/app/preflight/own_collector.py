@@ -10,16 +10,14 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.daemon.hardware import ZONES_KEY
 from tandem.app.daemon.supervisor import Supervisor
+from tandem.experiment.base import MissingRequirementError
 
 _DRAIN_S = 10.0
 _END_S = 60.0
@@ -53,6 +51,8 @@ class OwnCollector:
     def __enter__(self) -> Path:
         try:
             self._folder = OwnFolder()
+        except BlockingIOError as error:
+            raise MissingRequirementError("another check goes on here; hint: wait for its end") from error
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             raise MissingRequirementError(
@@ -137,32 +137,25 @@ class OwnCollector:
 
 
 class OwnFolder:
-    """``path``, held by this process until it ends, however that is. What others left that ended without ``remove`` is removed first.
-    OSError."""
+    """``path``, held by this process until it ends, however that is; what an ended check left is removed. OSError; BlockingIOError while
+    another check of this account goes on, whose collector has the modems."""
 
     def __init__(self, run: Path = RUN) -> None:
         base = _base(run)
-        with _locked(base):
-            _sweep(base)
-            self.path = Path(tempfile.mkdtemp(dir=base))
-            self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(self._held, fcntl.LOCK_EX)
+        self._held = _emptied(base)
+        self.path = base / "own"
+        self.path.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        """All of it."""
-        with _locked(self.path.parent):  # another check, which looks at what is there, must not meet half of it
-            shutil.rmtree(self.path)
+        shutil.rmtree(self.path)
         os.close(self._held)
 
 
-def sweep(run: Path = RUN) -> int:
-    """Remove what ended checks of this account left; how many folders. OSError."""
-    swept = 0
-    for base in _places(run):
-        if _ours(base):
-            with _locked(base):
-                swept += _sweep(base)
-    return swept
+def sweep(run: Path = RUN) -> None:
+    """Remove what ended checks of this account left. OSError."""
+    for base in filter(_ours, _places(run)):
+        with contextlib.suppress(BlockingIOError):  # a check goes on
+            os.close(_emptied(base))
 
 
 def _places(run: Path) -> tuple[Path, Path]:
@@ -191,28 +184,14 @@ def _ours(base: Path) -> bool:
     return stat.S_ISDIR(of.st_mode) and of.st_uid == os.geteuid() and not of.st_mode & 0o077
 
 
-@contextmanager
-def _locked(base: Path) -> Iterator[None]:
-    """Nobody else makes a folder there or sweeps: between making and holding one it looks like left."""
-    opened = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
+def _emptied(base: Path) -> int:
+    """A descriptor that holds ``base``, in which nothing is. BlockingIOError while another process holds it."""
+    held = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)
-
-
-def _sweep(base: Path) -> int:
-    swept = 0
-    for folder in base.iterdir():
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue  # its owner lives
-        else:
-            shutil.rmtree(folder)
-            swept += 1
-        finally:
-            os.close(opened)
-    return swept
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left in base.iterdir():
+            shutil.rmtree(left)
+    except BaseException:
+        os.close(held)
+        raise
+    return held

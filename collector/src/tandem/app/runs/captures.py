@@ -33,7 +33,6 @@ class Captures(Budget):
         self._snaplen_bytes = config.snaplen_bytes
 
     def of(self, interface: str, file: Path) -> Capture:
-        """A capture, not started."""
         return Capture(interface, file, self._snaplen_bytes, self)
 
 
@@ -45,7 +44,6 @@ class Captured:
     end: CaptureResult
 
     def run_file(self, folder: Path) -> RunFile:
-        """Its entry in a manifest."""
         name = str(self.end.file.relative_to(folder))
         return RunFile(name=name, bytes=self.end.bytes, sha256=self.end.sha256, packets=self.end.packets)
 
@@ -83,7 +81,6 @@ class RunCaptures:
 
 
 def captures_on_disk(folder: Path) -> int:
-    """Bytes that captures take in ``folder`` already."""
     return sum(p.stat().st_size for p in folder.glob("*.pcap*")) if folder.is_dir() else 0
 
 
@@ -98,7 +95,6 @@ class SalvagedCapture:
 
 
 def salvaged_captures(folder: Path) -> list[SalvagedCapture]:
-    """Salvage what lies in the probe's ``folder``."""
     found = [_salvaged(one) for one in salvage_all(folder / FOLDER)]
     for one in found:
         log.warning("%s", one.detail)

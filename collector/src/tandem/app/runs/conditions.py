@@ -72,10 +72,9 @@ def missing_requirement(wanted: Conditions) -> str | None:
 
 
 class ConditionsMade:
-    """What was made of them. ``spool``: the folder of ``FILE``; ``boot``: its id."""
+    """What was made of them; ConditionsError with nothing left behind. ``spool``: the folder of ``FILE``; ``boot``: its id."""
 
     def __init__(self, wanted: Conditions, interfaces: Mapping[str, str | None], spool: Path, boot: str) -> None:
-        """Make them; ConditionsError with nothing left behind."""
         self._wanted, self._file = wanted, spool / FILE
         self._shaping = shaping.Shaping()
         self._settings: dict[str, sysctls.Setting] = {}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
@@ -17,6 +16,7 @@ from tandem.app.runs.process import Ending
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeringPart
+from tandem.export.clock import Clock
 from tandem.schema.manifest import Manifest
 from tandem.schema.record import Record
 

@@ -74,7 +74,6 @@ class RunGroup:
 
     @property
     def running(self) -> bool:
-        """Whether anything of it is still under way."""
         return self._thread.is_alive()
 
     def join(self, timeout_s: float) -> None:
@@ -189,7 +188,6 @@ class RunGroup:
         return parameters_of(context.config, self.plan, run, context.paths.interfaces, context.paths.addresses)
 
     def _started(self, run: PlannedRun, steered: SteeredRun | None = None) -> Running:
-        """The run is told of, and recorded as begun."""
         context = self._context
         for observer in context.observers:
             observer.run_started(self.plan, run)
@@ -265,7 +263,6 @@ class RunGroup:
         return ending.failure is None
 
     def _used(self, running: Running) -> dict[str, PathUsage]:
-        """What it cost each of its paths."""
         now, used = self._context.account.update(), {}
         for path in running.run.paths:
             received, sent = (after - before for after, before in zip(now[path], running.used[path], strict=True))
@@ -356,7 +353,6 @@ class RunScheduler:
             return self._held
 
     def release(self) -> None:
-        """Let groups begin again."""
         self._held = False
 
     @property

@@ -129,7 +129,6 @@ def experiment_record(
 def usage_records(
     run: PlannedRun, usage: Usage, operators: Mapping[str, str | None], monotonic_ns: int
 ) -> list[Record]:
-    """What the run cost each path."""
     records = []
     for path, row in usage["paths"].items():
         tags = {"run": run.id, "path": path, "operator": operators.get(path)}
@@ -143,7 +142,6 @@ def usage_records(
 
 
 def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int) -> Record:
-    """The record of a run that begins."""
     request, campaign = plan.request, plan.request.campaign or {}
     fields: dict[str, Value | None] = {
         "number": plan.runs.index(run) + 1,
@@ -201,7 +199,6 @@ def number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401
 
 
 def _of_the_run(plan: Plan, run: PlannedRun) -> dict[str, str | None]:
-    """Its tags."""
     request = plan.request
     return {
         "run": run.id,
@@ -262,7 +259,6 @@ class RunLines:
             self._context.paths.leave(token)
 
     def emit(self, records: list[Record]) -> None:
-        """Records of this run: the manifest promises them."""
         self.counts.update(record.measurement for record in records)
         self._context.emit(records)
 

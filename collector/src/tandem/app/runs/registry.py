@@ -46,7 +46,6 @@ class Described:
     quiet: bool = False
 
     def has(self, parameter: str) -> bool:
-        """Whether it takes this parameter."""
         return any(p.name == parameter for p in self.parameters)
 
 

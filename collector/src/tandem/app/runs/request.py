@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
@@ -19,6 +19,7 @@ from tandem.mptcp.steering import POLICIES, Policy
 from tandem.schema.manifest import CAPTURE_ENDS, CaptureEnds, Pairing, RunKind, new_id
 
 DOWNLOAD = "download"
+PAIRINGS: tuple[str, ...] = get_args(Pairing)
 
 OF_MPTCP = ("subflows",)
 """Parameters of a download's MPTCP runs alone: the TCP runs of a pair go without."""
@@ -151,16 +152,10 @@ def parse_download(config: Config, given: Mapping[str, Any]) -> RunRequest:
         raise RequestError("give seconds or bytes, not both")
     kind, path = values.get("kind"), values.get("path")
     pairing = values.get("pairing", "sequential" if kind is None else "single")
-    if pairing not in ("sequential", "simultaneous", "single"):
-        raise RequestError(f"pairing {pairing!r} is none of sequential, simultaneous, single")
-    if (kind is None) == (pairing == "single"):
-        raise RequestError("a single run has a kind, mptcp or tcp; a pair has none")
     if kind not in (None, "mptcp", "tcp"):
         raise RequestError(f"kind {kind!r} is none of mptcp, tcp")
-    if kind == "tcp" and path is None:
-        raise RequestError("a TCP run needs its path")
-    if path is not None and kind is None:
-        raise RequestError("a pair takes all of its paths; path belongs to a single run")
+    if (odd := misfit(values)) is not None:
+        raise RequestError(odd[1])
     names = _paths(config, values.get("paths"))
     for wanted in (path, values.get("primary")):
         if wanted is not None and wanted != "random" and wanted not in names:
@@ -178,6 +173,22 @@ def parse_download(config: Config, given: Mapping[str, Any]) -> RunRequest:
         path=path,
         paths=names,
     )
+
+
+def misfit(given: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """What of a download's pairing, kind and path does not go together: the parameter, what is wrong, the hint. None when all does."""
+    kind, path, pairing = (given.get(name) for name in ("kind", "path", "pairing"))
+    if pairing not in (None, *PAIRINGS):
+        return "pairing", f"pairing {pairing!r} is none of {', '.join(PAIRINGS)}", "one of them"
+    if kind is not None and pairing not in (None, "single"):
+        return "kind", "a pair takes no 'kind': it has MPTCP and TCP", "take kind or pairing out"
+    if kind is None and pairing == "single":
+        return "pairing", "a single run has a kind, mptcp or tcp", "add kind"
+    if kind is None and path is not None:
+        return "path", "a pair takes all of its paths; path belongs to a single run", "take it out, or add kind"
+    if kind == "tcp" and path is None:
+        return "kind", "a TCP run needs its path", "add path"
+    return None
 
 
 def _paths(config: Config, requested: object) -> tuple[str, ...]:
@@ -280,7 +291,6 @@ class PlannedRun:
 
     @property
     def path(self) -> str:
-        """Its primary path."""
         return self.paths[0]
 
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.daemon.paths import NetworkPaths
+from tandem.experiment.base import MissingRequirementError
 from tandem.mptcp.backup import MOST_TOGGLES, Confirmation
 from tandem.mptcp.recovery import History, HistoryError, RadioEvent, recoveries
 from tandem.mptcp.steering import NOTED, Decision, Policy, Steering
 from tandem.schema.record import Record
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +156,6 @@ class SteeredRun:
             self._carry_out(self._policy.end(time.monotonic_ns()))
 
     def _follow(self) -> None:
-        """Until ``stop``."""
         while True:
             due_ns = self._policy.due_ns
             try:
@@ -293,9 +292,5 @@ def load_history(file: Path) -> History:
 
 
 def read_history(file: Path) -> History:
-    """As ``load_history``; a broken file is reported, and replaced by what is learned next."""
-    try:
-        return load_history(file)
-    except (OSError, HistoryError) as error:
-        log.warning("%s; what was learned begins anew", error)
-        return History()
+    """As ``load_history``; a broken file is put aside."""
+    return read_or_begin(file, lambda content: History.from_json(json.loads(content)), History)

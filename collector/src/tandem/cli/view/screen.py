@@ -40,7 +40,6 @@ ALARM = f"bold reverse {COLOURS['poor'].terminal}"
 
 
 def style_of(tone: Tone) -> str:
-    """A tone's colour."""
     return COLOURS[tone].terminal
 
 
@@ -51,12 +50,10 @@ def toned(words: str, tone: Tone, *, bold: bool = False) -> Text:
 
 
 def colour_of(measurement: str, field: str, value: Any) -> str:  # noqa: ANN401 a JSON value
-    """The colour of a value."""
     return style_of(tone_of(measurement, field, value))
 
 
 def colours_of(names: list[str]) -> dict[str, str]:
-    """A colour for each path."""
     return {name: colour.terminal for name, colour in path_colours(names).items()}
 
 
@@ -198,7 +195,6 @@ def header(status: dict[str, Any], silent_s: float | None = None) -> Table:
 
 
 def movement(status: dict[str, Any]) -> Text:
-    """The mobility state."""
     state = meaning("health", "mobile", bool(status.get("mobile")))
     style = f"bold {style_of(state.tone)}"
     if not status.get("mobile"):
@@ -304,7 +300,6 @@ def radio_panel(
 
 
 def state_text(modem: dict[str, Any]) -> Text:
-    """The modem's state in words, coloured."""
     return toned(radio_words(modem), meaning("radio", "state", modem.get("state")).tone)
 
 
@@ -355,7 +350,6 @@ _OF_A_BAR = 6
 
 
 def lines_of_run(status: dict[str, Any]) -> int:
-    """Rows that the panel needs inside."""
     runs = (status.get("run") or {}).get("runs", [])
     return sum(1 if r["kind"] == "tcp" else 1 + max(1, len(r.get("subflows", [])) + bool(r.get("phase"))) for r in runs)
 
@@ -410,7 +404,6 @@ def campaign_lines(status: dict[str, Any]) -> list[Text]:
 
 
 def full_bar(run: dict[str, Any]) -> float:
-    """The goodput that fills a bar."""
     return nice_ceiling(
         max([_value(r.get("goodput_bit_per_s")) for r in run["runs"]] + _peaks(run), default=0.0) or 1e6
     )
@@ -498,7 +491,6 @@ def events_panel(status: dict[str, Any], paths: dict[str, str], width: int, rows
 
 
 def event_text(event: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
-    """One event in ``inner`` columns."""
     line = Text(clock(event.get("utc_ns")) + " ", QUIET, no_wrap=True)
     if event.get("path"):
         line.append(f"{event['path']} ", f"bold {paths.get(str(event['path']), 'white')}")
@@ -511,7 +503,6 @@ def event_text(event: dict[str, Any], paths: dict[str, str], inner: int) -> Text
 
 
 def finished_panel(status: dict[str, Any], paths: dict[str, str], width: int, rows: int) -> Panel:
-    """The newest finished runs, newest first."""
     lines = [_finished(run, paths, width - 4) for run in reversed(status.get("finished") or [])][:rows]
     return _panel("finished runs", lines or [Text("none yet", QUIET)])
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import curses
-import os
-import select
+import queue
 import signal
 import sys
 import threading
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
+T = TypeVar("T")
 _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 """In the order of setlocale(3): the first that is set decides."""
 
@@ -31,10 +32,6 @@ class Terminal:
     screen: bool
     colours: bool
     charset: str
-
-    def in_ascii(self) -> Terminal:
-        """The same with ASCII characters only."""
-        return replace(self, charset="ascii")
 
 
 def terminal(stream: TextIO, environment: Mapping[str, str]) -> Terminal:
@@ -108,8 +105,6 @@ class Glyphs(dict[int, str]):
 
 
 class Shown:
-    """A renderable in such characters."""
-
     def __init__(self, inner: RenderableType, glyphs: Glyphs) -> None:
         self._inner, self._glyphs = inner, glyphs
 
@@ -123,49 +118,6 @@ SILENT_S = 5.0
 """A collector reports each second; after so long without a report the screen says so."""
 
 
-class Newest:
-    """The newest of ``statuses``, which a thread reads however slowly the terminal draws: a collector gives up a watcher that is slow.
-
-    ``descriptor`` becomes readable when there is a newer one, when they have ended, and by ``wake``.
-    """
-
-    def __init__(self, statuses: Iterator[dict[str, Any]]) -> None:
-        self.descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.status: dict[str, Any] | None = None
-        self.came_s = time.monotonic()
-        self.ended = False
-        self.failure: Exception | None = None
-        self._statuses = statuses
-        threading.Thread(target=self._read, name="statuses", daemon=True).start()
-
-    def wake(self) -> None:
-        """Let who waits look again. A signal handler may call it."""
-        os.eventfd_write(self.descriptor, 1)
-
-    def wait(self, seconds: float) -> bool:
-        """Until woken, at most ``seconds``; whether it was."""
-        woken = bool(select.select([self.descriptor], [], [], seconds)[0])
-        if woken:
-            os.eventfd_read(self.descriptor)
-        return woken
-
-    @property
-    def silent_s(self) -> float | None:
-        """For how long there has been no word, where that is too long."""
-        silent_s = time.monotonic() - self.came_s
-        return silent_s if silent_s >= SILENT_S else None
-
-    def _read(self) -> None:
-        try:
-            for status in self._statuses:
-                self.status, self.came_s = status, time.monotonic()
-                self.wake()
-        except Exception as error:  # noqa: BLE001 raised again where it is waited for
-            self.failure = error
-        self.ended = True
-        self.wake()
-
-
 def watch(statuses: Iterator[dict[str, Any]], terminal: Terminal) -> None:
     """Draw the newest status until they end: when one comes, when the terminal changes its size, and when none comes for too long. What
     reading them raises is raised here."""
@@ -173,23 +125,52 @@ def watch(statuses: Iterator[dict[str, Any]], terminal: Terminal) -> None:
 
     from tandem.cli.view.screen import screen
 
-    newest = Newest(statuses)
+    heard: queue.SimpleQueue[dict[str, Any] | Exception | None] = queue.SimpleQueue()  # None: the size is another
+
+    def read() -> None:
+        # However slowly the terminal draws: a collector gives up a watcher that is slow.
+        try:
+            for status in statuses:
+                heard.put(status)
+            heard.put(EOFError())
+        except Exception as error:  # noqa: BLE001 raised again where it is waited for
+            heard.put(error)
+
     console = Console(highlight=False, no_color=None if terminal.colours else True)
     glyphs = Glyphs(terminal.charset)
+    newest: dict[str, Any] | None = None
+    ended: Exception | None = None
     drawn: ConsoleDimensions | None = None
-    before = signal.signal(signal.SIGWINCH, lambda _number, _frame: newest.wake())
+    came_s = time.monotonic()
+    threading.Thread(target=read, name="statuses", daemon=True).start()
+    before = signal.signal(signal.SIGWINCH, lambda _number, _frame: heard.put(None))
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             # rich restores the terminal when this ends by an exception, which SIGTERM is none of by itself.
             signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
-            while not newest.ended:
-                woken = newest.wait(1.0)
+            while ended is None:
+                said = _said(heard, 1.0)
+                for one in said:
+                    if isinstance(one, dict):
+                        newest, came_s = one, time.monotonic()
+                    ended = one if isinstance(one, Exception) else ended
+                silent_s = time.monotonic() - came_s
                 size = console.size  # a terminal that is not ours to control sends no signal: look
-                if newest.status is not None and (woken or newest.silent_s is not None or size != drawn):
+                if newest is not None and (said or silent_s >= SILENT_S or size != drawn):
                     drawn = size
-                    picture = screen(newest.status, size.width, size.height, newest.silent_s)
+                    picture = screen(newest, size.width, size.height, silent_s if silent_s >= SILENT_S else None)
                     live.update(Shown(picture, glyphs), refresh=True)
     finally:
         signal.signal(signal.SIGWINCH, before)
-    if newest.failure is not None:
-        raise newest.failure
+    if not isinstance(ended, EOFError):
+        raise ended
+
+
+def _said(heard: queue.SimpleQueue[T], seconds: float) -> list[T]:
+    """What waits, or what comes first within ``seconds``."""
+    found: list[T] = []
+    with contextlib.suppress(queue.Empty):
+        found.append(heard.get(timeout=seconds))
+        while True:
+            found.append(heard.get_nowait())
+    return found

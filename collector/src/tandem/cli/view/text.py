@@ -46,7 +46,6 @@ def size(count: Any) -> str:  # noqa: ANN401 as above
 
 
 def duration(seconds: Any) -> str:  # noqa: ANN401 as above
-    """As 8 s, 2:05, 1:02:03."""
     if not is_number(seconds):
         return ABSENT
     if (whole := int(seconds)) < 60:
@@ -130,7 +129,6 @@ class Part:
 
     @property
     def unwell(self) -> bool:
-        """It is worth a look."""
         return self.tone in ("fair", "poor")
 
 
@@ -171,7 +169,6 @@ def health_line(status: dict[str, Any], width: int = WIDTH) -> str:
 
 
 def sim_lines(status: dict[str, Any]) -> list[str]:
-    """Each SIM in one line."""
     return [f"SIM {path}: {_sim(sim)}" for path, sim in (status.get("sims") or {}).items()]
 
 
@@ -189,7 +186,6 @@ def wrong_lines(status: dict[str, Any]) -> list[str]:
 
 
 def software_line(status: dict[str, Any]) -> str:
-    """Versions in one line."""
     versions = status.get("software") or {}
     words = [f"{name} {versions[name]}" for name in ("tandem", "kernel", "firmware") if versions.get(name)]
     words += [str(versions["machine"])] if versions.get("machine") else []
@@ -354,7 +350,6 @@ def finished_line(run: dict[str, Any]) -> str:
 
 
 def finished_table(runs: Sequence[dict[str, Any]]) -> str:
-    """Finished runs as a table."""
     rows = [("RUN", "KIND", "PATH", "GOODPUT", "BYTES", "TIME", "")]
     for run in runs:
         note = "ok" if run.get("ok") else str(run.get("failure") or "failed")

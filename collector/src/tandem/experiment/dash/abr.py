@@ -65,8 +65,6 @@ class Choice:
 
 
 class Rule(ABC):
-    """One way to choose."""
-
     def __init__(self, bitrates: Sequence[int]) -> None:
         self._bitrates, self._top = bitrates, len(bitrates) - 1
 
@@ -92,7 +90,6 @@ class Throughput:
         self._fast = self._slow = self._seconds = 0.0
 
     def add(self, size_bytes: int, seconds: float) -> None:
-        """A segment of ``size_bytes`` took ``seconds``."""
         seconds = max(seconds, 1e-3)
         rate = size_bytes * 8 / seconds
         fast, slow = _fading(seconds, FAST_HALF_LIFE_S), _fading(seconds, SLOW_HALF_LIFE_S)
@@ -116,14 +113,11 @@ def _fading(seconds: float, half_life_s: float) -> float:
 
 
 class FixedRule(Rule):
-    """Always the same."""
-
     def __init__(self, bitrates: Sequence[int], index: int) -> None:
         super().__init__(bitrates)
         self._index = min(index, self._top)
 
     def choose(self, context: Context) -> Choice:  # noqa: ARG002  whatever it is
-        """Of the next segment."""
         return Choice(self._index, "fixed")
 
 
@@ -141,7 +135,6 @@ class ThroughputRule(Rule):
         return affordable(self._bitrates, SAFETY * (self._throughput.bit_per_s or 0.0))
 
     def choose(self, context: Context) -> Choice:  # noqa: ARG002  the buffer is not looked at
-        """Of the next segment."""
         return Choice(self._sustained, "throughput")
 
     def loaded(self, loaded: Loaded) -> None:
@@ -206,7 +199,6 @@ class InsufficientBuffer:
         self._ignored = INSUFFICIENT_IGNORED
 
     def highest(self, context: Context) -> int:
-        """The highest index allowed."""
         rate = self._throughput.bit_per_s
         if self._ignored > 0 or rate is None:
             return len(self._bitrates) - 1

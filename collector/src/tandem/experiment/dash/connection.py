@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.experiment import http_head
@@ -24,7 +24,8 @@ from tandem.experiment.measured_connection import PathNames, Sampler, both_famil
 from tandem.experiment.parameters import ConnectionParameters, parameter
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.statistics import Reader, Series, StatisticsError
+from tandem.mptcp.statistics import Series
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.stream import Stream, wake
 
 LONGEST_BODY = 1 << 30
@@ -70,26 +71,8 @@ class Fetched:
     closes: bool
 
 
-def request(path: str, host: str, session: Session, part: ByteRange | None) -> bytes:
-    """The request; ValueError when the path, which comes from the MPD, holds what no request line may."""
-    if not path.isascii() or not path.isprintable() or " " in path:
-        raise ValueError(f"{path[:80]!r} cannot be requested")
-    headers = {"X-Tandem-Session": session.claim(path), "Accept-Encoding": "identity"}
-    if part is not None:
-        headers["Range"] = f"bytes={part.first}-{part.last}"
-    return http_head.request(path, host, headers, close=False)
-
-
-class Taker(Protocol):
-    """Where an answer goes as it comes. After ``begin`` a request is not made again."""
-
-    def begin(self, length: int | None, part: ByteRange | None) -> None:
-        """Its head has come: a body of ``length`` bytes follows."""
-        ...
-
-    def piece(self, content: memoryview) -> None:
-        """Some of the body. The buffer is used again afterwards."""
-        ...
+Taker = Callable[[int | None, memoryview], None]
+"""Gets an answer as it comes, of each piece the whole body's length (None: not said) and its bytes, whose buffer is used again."""
 
 
 class Fetcher:
@@ -137,12 +120,10 @@ class Fetcher:
         kept = bytearray(body) if keep is not None else bytearray()
         received = len(body)
         last_byte = first_byte
-        if taker is not None:
-            taker.begin(length, part)
         if received:
             self._on_bytes(received)
             if taker is not None:
-                taker.piece(memoryview(body))
+                taker(length, memoryview(body))
         while length is None or received < length:
             room = None if length is None else length - received
             count = self._receive(received, room)
@@ -155,7 +136,7 @@ class Fetcher:
             if keep is not None:
                 kept += self._buffer[:count]
             if taker is not None:
-                taker.piece(memoryview(self._buffer)[:count])
+                taker(length, memoryview(self._buffer)[:count])
             if received > (LONGEST_BODY if keep is None else keep):
                 raise FetchError(f"more than {received - 1} bytes", again=False, received=received)
         if length is not None and received != length:
@@ -258,12 +239,10 @@ class Link:
 
     @property
     def host(self) -> str:
-        """As in Host and in URLs."""
         return self._p.measurement.authority
 
     @property
     def root(self) -> str:
-        """URL of the server that is measured."""
         return f"{self._p.measurement.scheme}://{self.host}"
 
     def check(self) -> None:
@@ -302,8 +281,13 @@ class Link:
             parts = urlsplit(resource.url)
             if f"{parts.scheme}://{parts.netloc}" != self.root:
                 raise FetchError(f"{resource.url[:120]!r} is not on {self.root}", again=False)
-            target = parts.path + (f"?{parts.query}" if parts.query else "")
-            return request(target or "/", self.host, self._session, resource.range)
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            if not target.isascii() or not target.isprintable() or " " in target:
+                raise ValueError(f"{target[:80]!r} cannot be requested")
+            headers = {"X-Tandem-Session": self._session.claim(target), "Accept-Encoding": "identity"}
+            if resource.range is not None:
+                headers["Range"] = f"bytes={resource.range.first}-{resource.range.last}"
+            return http_head.request(target, self.host, headers, close=False)
         except ValueError as error:
             raise FetchError(f"a URL of the MPD: {error}", again=False) from error
 

@@ -28,8 +28,6 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One media segment."""
-
     start_s: float
     duration_s: float
     media: Resource
@@ -169,7 +167,6 @@ class Place:
             raise MpdError(f"{str(reference)[:80]!r} is no URL: {error}") from error
 
     def prepared(self, template: str) -> Filled:
-        """A template's URLs."""
         return prepare(template, self.representation, self.bandwidth, self.url)
 
 

@@ -24,7 +24,6 @@ class ByteRange:
 
     @property
     def length(self) -> int:
-        """How many bytes."""
         return self.last - self.first + 1
 
 
@@ -69,7 +68,6 @@ class Element:
         return next((child for child in self.children if child.name == name), None)
 
     def refuse(self, what: str) -> MpdError:
-        """The error to raise."""
         return MpdError(f"line {self.line}: {self.name}: {what}")
 
     def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:

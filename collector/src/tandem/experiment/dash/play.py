@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from tandem.experiment.base import Output, Stop, StoppedError, record
 from tandem.experiment.dash import mpd
@@ -116,7 +116,6 @@ class Playback:
             self._go_on()
 
     def all_loaded(self, now_s: float) -> None:
-        """Nothing more will come."""
         with self._turning:
             self._advance(now_s)
             self._whole = True
@@ -187,7 +186,6 @@ class Play:
     first_byte_ms: float | None = None
 
     def now(self) -> float:
-        """The play's clock."""
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
     def add(
@@ -233,7 +231,6 @@ class Play:
 
 
 def play_of(request: Request) -> Play:
-    """A play that begins now."""
     r = request
     return Play(Playback(r.startup_buffer_s, r.resume_buffer_s), time.monotonic_ns(), r.kind, r.primary.name)
 
@@ -257,7 +254,6 @@ _EDGE_S = 1e-3
 
 
 def rule_for(request: Request, bitrates: tuple[int, ...]) -> Rule:
-    """The rule that was requested."""
     rules: dict[str, Callable[[], Rule]] = {
         "fixed": lambda: FixedRule(bitrates, request.fixed_index),
         "throughput": lambda: ThroughputRule(bitrates),
@@ -282,7 +278,6 @@ class Player:
 
     @property
     def player(self) -> dict[str, Any]:
-        """Who played, for the result."""
         return {"name": "own", "abr": self._request.abr}
 
     def glimpse(self, now_s: float) -> Glimpse:
@@ -409,22 +404,13 @@ _LOOK_S = 0.1
 """How soon a change of state is seen."""
 
 
-class Watched(Protocol):
-    """A player, as far as its watcher is concerned."""
-
-    play: Play
-
-    def glimpse(self, now_s: float) -> Glimpse:
-        """How the play stands at ``now_s`` of its clock. From any thread."""
-        ...
-
-
 class PlaybackRecords:
-    """``with PlaybackRecords(output, player):`` writes ``dash_playback`` records by a thread of its own: at each change of state, every
-    ``EVERY_S`` seconds, and the last of them when the block ends."""
+    """``with PlaybackRecords(output, play, player.glimpse):`` writes ``dash_playback`` records by a thread of its own: at each
+    change of state, every ``EVERY_S`` seconds, and the last of them when the block ends. ``glimpse``: how the play stands at a second of
+    its clock, from any thread."""
 
-    def __init__(self, output: Output, player: Watched) -> None:
-        self._output, self._player = output, player
+    def __init__(self, output: Output, play: Play, glimpse: Callable[[float], Glimpse]) -> None:
+        self._output, self._play, self._glimpse = output, play, glimpse
         self._over = threading.Event()
         self._written: tuple[int, Glimpse] | None = None
         self._thread = threading.Thread(target=self._run, name="playback", daemon=True)
@@ -445,7 +431,7 @@ class PlaybackRecords:
 
     def _look(self, *, last: bool = False) -> None:
         now_ns = time.monotonic_ns()
-        seen = self._player.glimpse((now_ns - self._player.play.begun_ns) / 1e9)
+        seen = self._glimpse((now_ns - self._play.begun_ns) / 1e9)
         if self._written is not None:
             written_ns, before = self._written
             unchanged = seen == before if last else seen.state == before.state
@@ -458,8 +444,8 @@ class PlaybackRecords:
             "played_s": rounded(seen.played_s),
             "stalled_s": rounded(seen.stalled_s),
         }
-        play = self._player.play
-        record(self._output, "dash_playback", fields, monotonic_ns=now_ns, kind=play.kind, path=play.path)
+        arm = {"kind": self._play.kind, "path": self._play.path}
+        record(self._output, "dash_playback", fields, monotonic_ns=now_ns, **arm)
 
 
 _PLAY_FIELDS = frozenset(field.name for field in DASH.fields)

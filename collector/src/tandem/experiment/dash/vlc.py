@@ -95,7 +95,6 @@ class Account:
     _over: bool = False
 
     def hear(self, now_s: float, event: Event) -> None:
-        """Take the next event."""
         kind = event.kind
         if kind == "version":
             self.version = self.version or event.value
@@ -146,7 +145,6 @@ class Account:
         return self._since_s + max(0.0, self._read_s - self._from_s)
 
     def shown_s(self, now_s: float) -> float:
-        """The picture's second of the video."""
         if self.started_s is None or self._filling:
             return self._from_s
         return min(self._from_s + max(0.0, now_s - self._since_s), max(self._read_s, self._from_s))
@@ -205,7 +203,6 @@ def command() -> list[str]:
 
 
 def there() -> bool:
-    """Whether a VLC can be started here."""
     try:
         command()
     except MissingRequirementError:
@@ -282,7 +279,6 @@ class Vlc:
 
     @property
     def status(self) -> int | None:
-        """Its exit status; None while it runs."""
         return self._process.poll()
 
     def end(self) -> int:
@@ -343,6 +339,13 @@ def parse(head: bytes) -> tuple[str, ByteRange | None]:
     return line[1].decode("ascii"), part
 
 
+def _head(length: int | None, part: ByteRange | None) -> bytes:
+    lines = [f"HTTP/1.1 {'200 OK' if part is None else '206 Partial Content'}"]
+    lines += [] if length is None else [f"Content-Length: {length}"]
+    lines += [] if part is None else [f"Content-Range: bytes {part.first}-{part.last}/*"]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
 class Relay:
     """Between a player that knows only a URL and the measured connection: an HTTP server on loopback, for that player alone.
 
@@ -357,11 +360,9 @@ class Relay:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._heads: dict[socket.socket, bytes] = {}
         self._out: socket.socket | None = None
-        self._head = b""
 
     @property
     def url(self) -> str:
-        """Of its root, without a slash at the end."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def step(self) -> None:
@@ -401,24 +402,20 @@ class Relay:
 
     def fetch(self, target: str, part: ByteRange | None, keep: int | None) -> Fetched:
         """Have the request that is served answered over the link. ``keep``: as of ``Link.get``. GoneError, StoppedError, FetchError."""
-        fetched = self._link.get(Resource(self._link.root + target, part), keep, self)
-        self.piece(memoryview(b""))  # the head of an answer without a body
+        begun = False
+
+        def take(length: int | None, content: memoryview) -> None:
+            """On to the player, at its pace. The head goes with the first of the body: until then the request may be made again."""
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._send(memoryview(_head(length, part)))
+            self._send(content)
+
+        fetched = self._link.get(Resource(self._link.root + target, part), keep, take)
+        if not begun:
+            take(0, memoryview(b""))
         return fetched
-
-    def begin(self, length: int | None, part: ByteRange | None) -> None:
-        """The answer's head has come (``Link.get``). It goes on with the first of the body: until then the request may be made again."""
-        status = "200 OK" if part is None else "206 Partial Content"
-        lines = [f"HTTP/1.1 {status}", *([] if length is None else [f"Content-Length: {length}"])]
-        if part is not None:
-            lines.append(f"Content-Range: bytes {part.first}-{part.last}/*")
-        self._head = ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-    def piece(self, content: memoryview) -> None:
-        """A piece of it has come: on to the player, at the player's pace. GoneError, StoppedError, FetchError past the deadline."""
-        head, self._head = self._head, b""
-        if head:
-            self._send(memoryview(head))
-        self._send(content)
 
     def _send(self, content: memoryview) -> None:
         connection = self._out
@@ -439,7 +436,6 @@ class Relay:
         connection.close()
 
     def close(self) -> None:
-        """Close every connection and the server."""
         for connection in list(self._heads):
             self._drop(connection)
         self._selector.close()
@@ -487,7 +483,6 @@ class VlcPlayer:
 
     @property
     def player(self) -> dict[str, Any]:
-        """Who played, for the result."""
         return {"name": "vlc", "version": self._account.version, "logic": self._request.vlc_logic}
 
     def glimpse(self, now_s: float) -> Glimpse:

@@ -13,17 +13,18 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tandem.experiment import http_head
 from tandem.experiment.control import Session, describe
 from tandem.experiment.measured_connection import PathNames, both_families, connect
-from tandem.experiment.pageload.page import Origin
-from tandem.experiment.parameters import ConnectionParameters
+from tandem.experiment.parameters import ConnectionParameters, Origin
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.statistics import Reader, Series, StatisticsError, SubflowTotal
+from tandem.mptcp.statistics import Series, SubflowTotal
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 
 
 @dataclass(slots=True)
@@ -86,7 +87,6 @@ class Carrier:
         return carried
 
     def note(self, reason: str) -> None:
-        """Remember why a connection failed."""
         with self._lock:
             if len(self.refused) < 100:
                 self.refused.append(reason[:200])
@@ -100,7 +100,6 @@ class Carrier:
                 carried.connected.socket.close()
 
     def sample(self) -> None:
-        """Read the figures of all that are open."""
         with self._lock:
             for carried in self.carried:
                 if not carried.over:
@@ -130,13 +129,7 @@ class Carrier:
             return environment(self._request, made)
 
     def totals(self) -> list[SubflowTotal]:
-        """Of the subflows of all connections."""
         return [total for c in self.carried for total in c.series.totals.values()]
-
-
-def now_s() -> float:
-    """The clock of all deadlines here."""
-    return time.monotonic()
 
 
 _CHUNK_BYTES = 1 << 18
@@ -172,9 +165,9 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
-        until = now_s() + _JOIN_S
+        until = time.monotonic() + _JOIN_S
         for thread in self._threads:
-            thread.join(max(0.0, until - now_s()))
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _accept(self) -> None:
         while True:
@@ -199,7 +192,7 @@ class Relay:
                     self.elsewhere += 1
                     browser.sendall(_answer(_REFUSED))
                     return
-                carried = self._carrier.open(self._until_s - now_s())
+                carried = self._carrier.open(self._until_s - time.monotonic())
                 browser.sendall(_answer(_UNREACHABLE if carried is None else _DONE))
                 if carried is not None and self._enter(carried.connected.socket):
                     self._pump(browser, carried)
@@ -240,9 +233,11 @@ class Relay:
                     return
                 up = memoryview(bytes(buffer[: count or 0]))
             if up:
-                up = up[self._given(measured, up) :]
+                with self._noted():
+                    up = up[_sent(measured, up) :]
             if not down and measured.fileno() in ready:
-                count = self._heard(measured, buffer)
+                with self._noted():
+                    count = _taken(measured, buffer)
                 if count == 0:
                     if head is not None:
                         self._carrier.note("closed before any answer")
@@ -256,23 +251,15 @@ class Relay:
             if down:
                 down = down[_sent(browser, down) :]
 
-    def _heard(self, measured: socket.socket, buffer: memoryview) -> int | None:
+    @contextlib.contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Why the measured side broke is noted, unless it is this end that closes."""
         try:
-            return _taken(measured, buffer)
+            yield
         except OSError as error:
-            self._broke(error)
+            if not self._closing:
+                self._carrier.note(f"a connection broke: {error.strerror}")
             raise
-
-    def _given(self, measured: socket.socket, content: memoryview) -> int:
-        try:
-            return _sent(measured, content)
-        except OSError as error:
-            self._broke(error)
-            raise
-
-    def _broke(self, error: OSError) -> None:
-        if not self._closing:
-            self._carrier.note(f"a connection broke: {error.strerror}")
 
     def _switched(self, begun: bytes) -> bytes | None:
         """What followed the endpoint's 101; None while that is incomplete. SocksError when it refuses."""
@@ -329,7 +316,6 @@ def greeted(browser: socket.socket) -> tuple[str, int]:
 
 
 def asking(host: str, port: int) -> bytes:
-    """A client's greeting and request in one."""
     name = host.encode("ascii")
     return b"\x05\x01\x00" + b"\x05\x01\x00\x03" + bytes([len(name)]) + name + struct.pack(">H", port)
 

@@ -11,6 +11,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 from tandem.devtools import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
 from tandem.experiment import http_head
 from tandem.experiment.control import describe, mapping, real
-from tandem.experiment.pageload.carrier import SocksError, asking, connected, now_s
-from tandem.experiment.pageload.page import Origin, StoredPage
+from tandem.experiment.pageload.carrier import SocksError, asking, connected
+from tandem.experiment.pageload.page import StoredPage
+from tandem.experiment.parameters import Origin
 
 
 @dataclass(slots=True)
@@ -66,14 +68,13 @@ class GraphLoad:
         self.found = Load(page.name, "graph")
 
     def run(self) -> Load:
-        """Load it; never raises for what the network does."""
-        begun = now_s()
+        begun = time.monotonic()
         self._root_failed: str | None = None
         self._last_s = begun
         with self._changed:
             self._ready(self._children.get(None, []))
-            while self._left and not self._stop() and now_s() < self._until_s:
-                self._changed.wait(min(_WAKE_S, max(0.0, self._until_s - now_s())))
+            while self._left and not self._stop() and time.monotonic() < self._until_s:
+                self._changed.wait(min(_WAKE_S, max(0.0, self._until_s - time.monotonic())))
             self._over = True
             self._changed.notify_all()
             if self._root_failed is not None:
@@ -179,7 +180,7 @@ class GraphLoad:
         return connection.recv(_CHUNK_BYTES)
 
     def _done(self, number: int, failure: str | None, missed: bool = False) -> None:
-        at = now_s()
+        at = time.monotonic()
         with self._changed:
             self._left -= 1
             if self._over:
@@ -196,7 +197,7 @@ class GraphLoad:
             self._changed.notify_all()
 
     def _patience(self) -> float:
-        return max(0.05, self._until_s - now_s())
+        return max(0.05, self._until_s - time.monotonic())
 
 
 def _tls_context(page: StoredPage) -> ssl.SSLContext | None:
@@ -231,8 +232,6 @@ def flags(page: StoredPage, port: int) -> list[str]:
 
 
 class Counts:
-    """What the browser says of its requests."""
-
     def __init__(self) -> None:
         self._pending: set[str] = set()
         self.objects = self.failed = self.missed = 0
@@ -297,7 +296,7 @@ def _navigate(tools: DevTools, session: str, page: StoredPage, until_s: float, c
     number = tools.send("Page.navigate", {"url": page.url}, session, until_s=until_s)
     navigated = False
     while not counts.loaded:
-        event = tools.event(min(until_s, now_s() + 0.25) if not navigated else until_s)
+        event = tools.event(min(until_s, time.monotonic() + 0.25) if not navigated else until_s)
         if event is not None:
             counts.take(event)
         if not navigated and tools.answered(number):
@@ -307,7 +306,7 @@ def _navigate(tools: DevTools, session: str, page: StoredPage, until_s: float, c
             if error:
                 found.failure = str(error)[:100].removeprefix("net::")
                 return
-        if event is None and now_s() >= until_s:
+        if event is None and time.monotonic() >= until_s:
             found.failure = "no load event in time"
             return
     if not navigated:
@@ -316,7 +315,7 @@ def _navigate(tools: DevTools, session: str, page: StoredPage, until_s: float, c
 
 
 def _times(tools: DevTools, session: str, found: Load) -> None:
-    until_s = now_s() + _READ_S
+    until_s = time.monotonic() + _READ_S
     try:
         tree = tools.call("Page.getFrameTree", {}, session, until_s=until_s)
         frame = mapping(mapping(tree.get("frameTree")).get("frame")).get("id")

@@ -8,32 +8,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.experiment.control import whole
+from tandem.experiment.parameters import PORTS, Origin
 
 _MOST_OBJECTS = 5000
 _LONGEST_URL = 16384
 _SPKI = re.compile(r"[A-Za-z0-9+/]{43}=\Z")
 _HOST = re.compile(r"[a-z0-9._:-]{1,255}\Z")
 _METHOD = re.compile(r"[A-Z]{1,16}\Z")
-_PORTS = {"http": 80, "https": 443}
 
 
 class PageError(ValueError):
     """The server's answer is no page; one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Of a URL; the host in lower case."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @property
-    def authority(self) -> str:
-        """As in the header Host."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +46,6 @@ class StoredPage:
 
     @property
     def origins(self) -> frozenset[Origin]:
-        """All of them."""
         return frozenset(one.origin for one in self.objects)
 
 
@@ -106,10 +90,10 @@ def _taken_apart(url: str) -> tuple[Origin, str]:
         port = parts.port
     except ValueError as error:
         raise PageError(f"{url[:60]!r}: {error}") from error
-    if parts.scheme not in _PORTS or not parts.hostname or not _HOST.match(parts.hostname):
+    if parts.scheme not in PORTS or not parts.hostname or not _HOST.match(parts.hostname):
         raise PageError(f"{url[:60]!r} is not http or https with a host")
     mark = "?" if "?" in url.partition("#")[0] else ""
-    origin = Origin(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port)
+    origin = Origin(parts.scheme, parts.hostname, PORTS[parts.scheme] if port is None else port)
     return origin, (parts.path or "/") + mark + parts.query
 
 

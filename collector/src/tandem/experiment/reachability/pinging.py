@@ -131,7 +131,6 @@ class Pinger:
 
 
 def _ended(made: socket.socket, result: Pinged, code: int | None = None) -> None:
-    """Read the outcome, and reset the connection."""
     with made:
         failure = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if code is None else code
         if failure in _REFUSALS:

@@ -65,7 +65,6 @@ class Join:
 
 
 def judge_primary(p: Primary) -> Verdict:
-    """Of a connection that began on the path."""
     if not p.connected:
         if not p.tcp:
             return Verdict("unreachable", None, f"neither TCP nor Multipath TCP connects: {p.error}")
@@ -107,7 +106,6 @@ def _lost_in_the_handshake(p: Primary) -> Verdict:
 
 
 def judge_join(j: Join) -> Verdict:
-    """Of a subflow that should have joined."""
     if j.over is None:
         return Verdict("untested", None, "no other path carries Multipath TCP that it could join")
     if j.error is not None and not j.seen:

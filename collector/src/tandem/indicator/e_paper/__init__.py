@@ -6,10 +6,12 @@ import fcntl
 import logging
 import os
 import struct
+import textwrap
 import threading
 import time
 import unicodedata
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -66,20 +68,7 @@ def glyph(letter: str) -> Glyph:
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
     """At most ``lines`` of at most ``width`` letters, broken between words where that can be; what does not fit ends in "..."."""
-    made: list[str] = []
-    for word in spelt(text).split(" "):
-        left = word
-        while left:
-            if made and len(made[-1]) + 1 + len(left) <= width:
-                made[-1] += f" {left}"
-                left = ""
-            else:
-                made.append(left[:width])
-                left = left[width:]
-    if len(made) > lines:
-        made = made[:lines]
-        made[-1] = made[-1][: max(0, width - 3)].rstrip() + "..."[:width]
-    return made
+    return textwrap.wrap(spelt(text), width, max_lines=lines, placeholder="...", break_on_hyphens=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -123,7 +112,6 @@ class Picture:
                         self.fill(left + column * wide, y + row * tall, wide, tall)
 
     def fill(self, x: int, y: int, width: int, height: int) -> None:
-        """A black rectangle."""
         for row in range(max(0, y), min(ROWS, y + height)):
             for column in range(max(0, x), min(COLUMNS, x + width)):
                 self.black[row][column] = True
@@ -206,11 +194,9 @@ class Lines:
         self._fd = int(REQUEST.unpack(request)[-1])
 
     def set(self, place: int, *, high: bool) -> None:
-        """Drive one line."""
         fcntl.ioctl(self._fd, VALUES_SET, VALUES.pack((1 if high else 0) << place, 1 << place))
 
     def get(self, place: int) -> bool:
-        """Whether a line is high."""
         values = bytearray(VALUES.pack(0, 1 << place))
         fcntl.ioctl(self._fd, VALUES_GET, values)
         return bool(VALUES.unpack(values)[0] >> place & 1)
@@ -219,25 +205,25 @@ class Lines:
         os.close(self._fd)
 
 
+def _opened(stack: ExitStack, device: str) -> int:
+    descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
 class KernelBus:
     """SPI and three lines of the panel. A context; OSError when a device or line cannot be had, or fails."""
 
     def __init__(self, spi: str, gpio: str, data_command: int, reset: int, busy: int) -> None:
-        self._opened: list[int] = []
-        self._lines: list[Lines] = []
-        try:
-            self._spi = self._open(spi)
+        with ExitStack() as opened:
+            self._spi = _opened(opened, spi)
             fcntl.ioctl(self._spi, SPI_MODE, b"\x00")
             fcntl.ioctl(self._spi, SPI_BITS, b"\x08")
             fcntl.ioctl(self._spi, SPI_SPEED, struct.pack("=I", SPEED_HZ))
-            chip = self._open(gpio)
-            self._out = Lines(chip, [data_command, reset], OUTPUT)
-            self._lines.append(self._out)
-            self._in = Lines(chip, [busy], INPUT)
-            self._lines.append(self._in)
-        except BaseException:
-            self.close()
-            raise
+            chip = _opened(opened, gpio)
+            self._out = opened.enter_context(closing(Lines(chip, [data_command, reset], OUTPUT)))
+            self._in = opened.enter_context(closing(Lines(chip, [busy], INPUT)))
+            self._devices = opened.pop_all()
 
     def __enter__(self) -> KernelBus:
         return self
@@ -254,21 +240,13 @@ class KernelBus:
             self._write(data)
 
     def reset(self, *, low: bool) -> None:
-        """The reset line."""
         self._out.set(1, high=not low)
 
     def busy(self) -> bool:
         return self._in.get(0)
 
     def close(self) -> None:
-        while self._lines:
-            self._lines.pop().close()
-        while self._opened:
-            os.close(self._opened.pop())
-
-    def _open(self, device: str) -> int:
-        self._opened.append(os.open(device, os.O_RDWR | os.O_CLOEXEC))
-        return self._opened[-1]
+        self._devices.close()
 
     def _write(self, data: bytes) -> None:
         left = data

@@ -11,8 +11,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from importlib.resources import files
-from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from matplotlib import style
 from matplotlib.artist import Artist
@@ -28,6 +27,8 @@ from tandem_server.report.figures.marks import Mark
 from tandem_server.report.figures.shapes import Ends, wide
 from tandem_server.report.figures.sheet import Axis, Hues, Panel, Picture, Sheet, named
 from tandem_server.report.words import plain, visible
+
+T = TypeVar("T")
 
 HEIGHT, LEFT, RIGHT, BOTTOM = 262, 58, 14, 54
 TITLED, UNTITLED = 28, 12
@@ -82,6 +83,7 @@ def _figure(sheet: Sheet) -> tuple[Figure, list[svg.Window]]:
             unit = panel.y.name.rpartition(", ")[2]
             live.append(svg.Window(tuple(n * 0.75 for n in frame), *limits, panel.y.log, unit))
     if entries:
+        entries = [entry for column in _columns(entries, ncols) for entry in column]
         signs = [_sign(mark, hues) for mark, _ in entries]
         place = (4 / size[0], 1 - 2 / size[1])
         legend = figure.legend(signs, ["-"] * len(signs), loc="upper left", bbox_to_anchor=place, ncols=ncols)
@@ -101,7 +103,7 @@ def _frames(sheet: Sheet, words: Sequence[float]) -> tuple[list[_Frame], tuple[f
     tables_wide = (sum(shapes.table_widths(table)) + 2 * MARGIN for table in tables)
     stacks = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, marks.Stacks)]
     each = PAGE if sheet.live else PAGE / 2 if stacks else max(WIDE if sheet.wide else WIDTHS[across], *tables_wide, 0)
-    ncols = next((n for n in range(len(words), 1, -1) if sum(map(max, _parted(words, n))) <= each * across - 8), 1)
+    ncols = next((n for n in range(len(words), 1, -1) if sum(map(max, _columns(words, n))) <= each * across - 8), 1)
     top = -(-len(words) // ncols) * ROW + 8.0 if words else 4.0
     left, right = (0, 0) if tables else shapes.STACKS if stacks else (LIVE_LEFT, 6) if sheet.live else (LEFT, RIGHT)
     head = TITLED if any(panel.heading for panel in sheet.panels) else UNTITLED
@@ -122,11 +124,9 @@ def _frames(sheet: Sheet, words: Sequence[float]) -> tuple[list[_Frame], tuple[f
     return frames, (each * across, top), ncols
 
 
-def _parted(words: Sequence[float], columns: int) -> list[Sequence[float]]:
-    """As matplotlib fills a legend: the first columns have one more."""
-    each, more = divmod(len(words), columns)
-    starts = [n * each + min(n, more) for n in range(columns + 1)]
-    return [words[a:b] for a, b in pairwise(starts)]
+def _columns(entries: Sequence[T], count: int) -> list[Sequence[T]]:
+    """For a legend that reads along its rows: matplotlib fills it down its columns, of which the first have one more."""
+    return [entries[n::count] for n in range(count)]
 
 
 # --- axes

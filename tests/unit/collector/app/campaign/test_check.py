@@ -111,7 +111,7 @@ def test_a_short_form_is_short_and_a_pilot_fits_a_plan_of_10_gb(name):
         ("bytes = { log_uniform = [1, 10000000000000] }", "above 1e+12", "1 to 1e+12 B"),
         ("bytes = { uniform = [1.5, 3] }", "1.5 is not a whole number", "1 to 1e+12 B"),
         ('bytes = 1\nseconds = 2', "either 'bytes' or 'seconds'", "give one of them"),
-        ('bytes = 1\nkind = "tcp"', "needs its 'path'", "add path"),
+        ('bytes = 1\nkind = "tcp"', "needs its path", "add path"),
         ('bytes = 1\npath = "a"', "a pair takes all of its paths", "take it out, or add kind"),
         ('bytes = 1\nkind = "tcp"\npath = "a"\npairing = "sequential"', "takes no 'kind'", "take kind or pairing out"),
         ('bytes = 1\nkind = "udp"\npath = "a"', "'udp' is not one of mptcp, tcp", "one of mptcp, tcp"),

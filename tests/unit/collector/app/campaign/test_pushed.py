@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from driven import begun
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pushing import STEPS, PushedTo, PushingServer, text_of
 from road import step
@@ -218,7 +218,6 @@ def test_a_probe_that_lost_its_queue_takes_it_from_the_server_again_and_makes_no
     assert again.asked() == [(push, n) for n in range(cut, 4)]
 
 
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_whatever_is_lost_each_run_is_made_once(data, tmp_path_factory):
     """Requests that do not arrive, answers that do not, power cuts between any two seconds: every campaign ends, no run is made

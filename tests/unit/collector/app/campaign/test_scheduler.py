@@ -6,7 +6,7 @@ import statistics
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from road import Road, campaign, step
 
@@ -183,7 +183,6 @@ def test_a_days_runs_and_bytes_as_they_were_measured():
 
 
 @given(st.integers(1, 31), st.integers(500, 20_000), st.integers(0, 3000), st.integers(1, 1500), st.integers(0, 9))
-@settings(max_examples=25)
 def test_no_plan_is_overdrawn_by_what_runs_are_thought_to_take(reset_day, limit, day_limit, size, seed):
     made = campaign(
         step(repetitions=200, more='[step.trigger]\non = "periodic"\nevery_s = 3600'),

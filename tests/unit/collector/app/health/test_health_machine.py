@@ -1,14 +1,12 @@
 """One round over a machine's files: what a Pi tells, what another machine tells, and that one source's failure stops no other."""
 
 import logging
-import os
-import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from support.pi_tree import plant
-from tandem.app.health import machine as firmware
 from tandem.app.health import machine as software
 from tandem.app.health import machine as storage
 from tandem.app.health import machine as temperatures
@@ -69,7 +67,7 @@ def test_a_compute_module_5_tells_wear_and_a_low_supply(tmp_path: Path) -> None:
 
 def test_a_machine_that_is_no_pi_has_no_bits_and_no_wear(tmp_path: Path) -> None:
     (tmp_path / "sys").mkdir()
-    roots = Roots(sys=tmp_path / "sys", proc=tmp_path / "proc", etc=tmp_path / "etc", vcio=tmp_path / "vcio")
+    roots = Roots(sys=tmp_path / "sys", proc=tmp_path / "proc", etc=tmp_path / "etc", vcgencmd=tmp_path / "vcgencmd")
     machine = MachineState(roots, tmp_path, 1)
     told = machine.fields()
     assert [name for name in told if "voltage" in name or "throttled" in name] == []
@@ -131,9 +129,13 @@ def told_by(roots: Roots) -> dict[str, bool | None]:
 
 def test_of_the_supply_is_told_what_there_is_to_ask(tmp_path: Path) -> None:
     roots = plant("pi4", tmp_path)
-    # /dev/null takes no such ioctl: ENOTTY, as where ``vcio`` is something else; it is asked once and then left.
-    other = Roots(sys=roots.sys, proc=roots.proc, etc=roots.etc, vcio=Path(os.devnull))
-    assert told_by(other)["undervoltage_since_boot"] is True
+    assert told_by(replace(roots, vcgencmd=Path("/bin/false")))["undervoltage_since_boot"] is True, "by sysfs"
+    asked = tmp_path / "vcgencmd"
+    asked.write_text('#!/bin/sh\n[ "$1" = version ] && echo "Oct  3 2023 14:55:39" || echo throttled=0x20000\n')
+    asked.chmod(0o755)
+    assert told_by(roots)["frequency_capped_since_boot"] is True
+    assert MachineState(roots, tmp_path, 1).software()["firmware"] == "2023-10-03"
+    asked.unlink()
     (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").unlink()
     assert told_by(roots) == {"undervoltage": False, "undervoltage_since_boot": False}, "the kernel's sensor alone"
 
@@ -142,7 +144,7 @@ def test_boots_are_counted_once_each_whatever_the_disk_does(tmp_path: Path, capl
     assert [count_boot(tmp_path, boot) for boot in ("one", "one", "two", "two", "three")] == [1, 1, 2, 2, 3]
     (tmp_path / "boot-count.json").write_bytes(b"\0" * 4096)
     assert [count_boot(tmp_path, boot) for boot in ("four", "five")] == [1, 2]
-    assert "counted anew" in caplog.text
+    assert "begins anew" in caplog.text
     for text in ("[]", '{"format": "another"}', f'{{"format": "{FORMAT}", "count": 0, "boot": "x"}}'):
         with pytest.raises(ValueError, match=r"no tandem|not as it was"):
             parse(text)
@@ -171,31 +173,6 @@ def test_what_is_no_answer_of_the_firmware_is_refused() -> None:
     for text in ("", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
         with pytest.raises(ValueError, match="no answer"):
             throttled(text)
-
-
-def test_a_message_to_the_firmware_is_as_documented() -> None:
-    """Buffer of the mailbox property interface: 28 bytes for one tag with four of value."""
-    assert struct.unpack("=7I", firmware.message(firmware.REVISION, b"", 4)) == (28, 0, 1, 4, 0, 0, 0)
-    sent = firmware.message(firmware.COMMAND, b"\0\0\0\0get_throttled", firmware.ROOM)
-    assert struct.unpack_from("=6I", sent) == (24 + 1024, 0, 0x30080, 1024, 0, 0)
-    assert sent[24:38] == b"get_throttled\0"
-    assert sent[-4:] == b"\0\0\0\0"
-
-
-def answered(value: bytes, room: int = 1024, status: int = 0x8000_0000, tag: int = firmware.COMMAND) -> bytes:
-    return struct.pack("=5I", 24 + room, status, tag, room, 0x8000_0000) + value.ljust(room, b"\0") + bytes(4)
-
-
-def test_an_answer_of_the_firmware_is_read() -> None:
-    value = firmware.value_of(answered(b"\0\0\0\0throttled=0x50005\0rest"), firmware.COMMAND, 1024)
-    assert firmware.text_in(value) == "throttled=0x50005"
-    with pytest.raises(ValueError, match="refuses"):
-        firmware.value_of(answered(b"", status=0x8000_0001), firmware.COMMAND, 1024)
-    for broken, why in ((b"\1\0\0\0error", "error 1"), (b"\0\0\0\0\xff", "no text")):
-        with pytest.raises(ValueError, match=why):
-            firmware.text_in(broken)
-    with pytest.raises(ValueError, match="an answer of 7 bytes"):
-        firmware.value_of(bytes(7), firmware.COMMAND, 1024)
 
 
 def test_units_of_the_kernel_and_what_it_does_not_know() -> None:

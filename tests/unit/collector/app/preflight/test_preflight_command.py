@@ -1,22 +1,27 @@
-"""The command line with bad input, and what it prints: for people, and as the page for the box."""
+"""The command of preflight: bad input, what it prints and measures, and the folder of its own collector."""
 
 import html.parser
+import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tandem.app.config import load
-from tandem.app.daemon.status_socket import NAME, short_path
-from tandem.app.preflight.check import CheckOptions, Report, check
+from tandem.app.daemon.status_socket import NAME, encode, listen, short_path
+from tandem.app.preflight.check import CheckOptions, Measuring, Report, check
 from tandem.app.preflight.lines import fails, passes, settled
-from tandem.app.preflight.own_collector import token_file
+from tandem.app.preflight.own_collector import OwnCollector, OwnFolder, sweep, token_file
 from tandem.cli.main import main
 from tandem.cli.preflight import page, text
 
@@ -157,3 +162,168 @@ def test_what_is_printed_ends_with_what_to_mend_first() -> None:
     assert lines[-1] == "probe-1 is not ready: fix gps"
     assert "    hint: sky" in "\n".join(lines)
     assert text(report(passes("server", "answers"))).splitlines()[-1] == "probe-1 is ready"
+
+
+# --- the folder of the check's own collector: nobody else's, and gone after any end
+
+
+HOLD = """
+import pathlib, sys
+from tandem.app.preflight.own_collector import OwnFolder
+mine = OwnFolder(pathlib.Path(sys.argv[1]))
+(mine.path / "spool").mkdir()
+(mine.path / "spool/records").write_text("x")
+print(mine.path, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+
+
+@contextmanager
+def another(run: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Another check, that has its folder."""
+    command = [sys.executable, "-c", HOLD, str(run)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process, Path(process.stdout.readline().strip())
+        process.stdin.close()
+
+
+def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path: Path) -> None:
+    mine = OwnFolder(tmp_path / "run")
+    assert mine.path.parent == tmp_path / "run/tandem-preflight"
+    assert [path.stat().st_mode & 0o777 for path in (mine.path, mine.path.parent)] == [0o700, 0o700]
+    mine.remove()
+    assert list(mine.path.parent.iterdir()) == []
+    OwnFolder(tmp_path / "run").remove()
+    mine = OwnFolder(tmp_path / "nowhere")
+    assert mine.path.parent == tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
+    mine.remove()
+    sweep(tmp_path / "nowhere")
+    assert list(mine.path.parent.iterdir()) == []
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    with another(tmp_path / "run") as (process, left):
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert (left / "spool/records").exists()
+        mine = OwnFolder(tmp_path / "run")
+        assert list(left.parent.iterdir()) == [mine.path]
+        mine.remove()
+
+
+def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path: Path) -> None:
+    with another(tmp_path / "run") as (process, theirs):
+        with pytest.raises(BlockingIOError):
+            OwnFolder(tmp_path / "run")
+        sweep(tmp_path / "run")
+        assert (theirs / "spool/records").exists()
+        process.kill()
+        process.wait()
+        sweep(tmp_path / "run")
+        assert not theirs.exists()
+
+
+@pytest.mark.parametrize("trap", ["a link", "open to others"])
+def test_a_name_that_somebody_else_prepared_is_refused(tmp_path: Path, trap: str) -> None:
+    base = tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    if trap == "a link":
+        base.symlink_to(tmp_path / "theirs")
+    else:
+        base.mkdir()
+        base.chmod(0o777)
+    with pytest.raises(PermissionError):
+        OwnFolder(tmp_path / "nowhere")
+    sweep(tmp_path / "nowhere")
+    assert (tmp_path / "theirs").exists()
+
+
+@pytest.mark.parametrize("token", ["t", "", None])
+def test_the_token_is_not_copied(tmp_path: Path, token: str | None) -> None:
+    good = (Path(__file__).parents[2] / "app" / "good.toml").read_text()
+    (tmp_path / "config.toml").write_text(good.replace('ca_file = "ca.pem"\n', ""))
+    (tmp_path / "token").write_text("t")
+    config = load(tmp_path / "config.toml")
+    config = replace(config, server=replace(config.server, token_file=tmp_path / "token"))
+    if token is None:
+        (tmp_path / "token").unlink()
+    else:
+        (tmp_path / "token").write_text(token)
+    (tmp_path / "own").mkdir()
+    alone = OwnCollector(config)._alone(tmp_path / "own")
+    if token:
+        assert alone.server.token_file == tmp_path / "token"
+        assert not (tmp_path / "own/token").exists()
+    else:
+        assert alone.server.token_file.read_text() == "none"
+
+
+# --- what preflight asks the collector to measure, beside a socket that answers as a collector does
+
+
+IDLE = [{"type": "campaign"}]
+DONE = [{"type": "accepted", "pair": "p1"}, {"type": "done", "results": [{"id": "r1", "ok": True}]}]
+BUSY = [{"type": "refused", "reason": "another pair is running; try again when it has ended"}]
+
+
+@contextmanager
+def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Gives ``answers`` to one connection after the other; the requests that came."""
+    came: list[dict[str, Any]] = []
+    listening = listen(folder / NAME)
+    listening.settimeout(60)
+
+    def serve() -> None:
+        for lines in answers:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rb") as reader:
+                came.append(json.loads(reader.readline()))
+                connection.sendall(b"".join(encode(line) for line in lines))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield came
+    finally:
+        thread.join()
+        listening.close()
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.app.preflight.check._AGAIN_S", 0.01)
+
+
+EXPERIMENTS = [None, "download", "download", "verdict"]
+CASES = {
+    "downloads over each path, then the verdict": ([IDLE, DONE, DONE, DONE], None, {"a", "b"}, EXPERIMENTS),
+    "the end of one's own run is waited for, though nobody else's would be": (
+        [IDLE, DONE, BUSY, DONE, DONE], None, {"a", "b"}, [*EXPERIMENTS[:2], *EXPERIMENTS[1:]],
+    ),
+    "another one's run is told": ([IDLE, BUSY], "another run goes on", set(), EXPERIMENTS[:2]),
+    "a campaign that holds is told": (
+        [[{"type": "campaign", "held": "a campaign's step runs"}]], "a campaign's step runs", set(), EXPERIMENTS[:1],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_measured_or_holds_it(tmp_path: Path, case: str) -> None:
+    answers, held, paths, asked = CASES[case]
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "r1.json").write_text(json.dumps({"result": {"paths": {"a": {"primary": "native"}}}}))
+    with collector(tmp_path, *answers) as came:
+        told = Measuring(tmp_path, 0.0, lambda _: None).over(["a", "b"])
+    assert (told.held, set(told.downloads)) == (held, paths)
+    assert told.verdicts == ({"a": {"primary": "native"}} if paths else {})
+    assert [request.get("experiment") for request in came] == asked
+    if len(asked) > 4:
+        assert [request["parameters"].get("path") for request in came[1:4]] == ["a", "b", "b"]

@@ -1,14 +1,38 @@
-"""MPDs of every kind into segments: addresses, times, inheritance, and what is refused; whatever a server sends is a value or one error."""
+"""MPDs: addresses and times of segments, what is refused in a line, and any bytes."""
 
 import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpds import HERE, URL, mpd, one_period, representation
 
 from tandem.experiment.dash.mpd import MOST_SEGMENTS, Representation, Resource, parse, prepare, with_index
 from tandem.experiment.dash.mpd_xml import ByteRange, MpdError
+
+URL = "http://203.0.113.10:8480/v1/content/film/film.mpd"
+HERE = "http://203.0.113.10:8480/v1/content/film/"
+
+
+def mpd(content: str, duration: str = 'mediaPresentationDuration="PT60S"', more: str = "") -> bytes:
+    """A whole MPD around ``content`` (periods)."""
+    return (
+        f'<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" {duration}>'
+        f"{more}{content}</MPD>"
+    ).encode()
+
+
+def one_period(content: str, **more: str) -> bytes:
+    """One period, one adaptation set of video."""
+    return mpd(f'<Period><AdaptationSet contentType="video">{content}</AdaptationSet></Period>', **more)
+
+
+def representation(content: str = "", name: str = "v1", bandwidth: int = 1_000_000, more: str = "") -> str:
+    """One representation."""
+    return f'<Representation id="{name}" bandwidth="{bandwidth}" {more}>{content}</Representation>'
+
+
+# --- MPDs of every kind into segments: addresses, times, inheritance, and what is refused; whatever a server sends is a value or one
+# error
 
 
 def only(document):

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.base import Output, Stop
-from tandem.experiment.dash import play
+from tandem.experiment.dash import linear, p1203, play
 from tandem.experiment.dash.connection import Fetched
-from tandem.experiment.dash.experiment import linear, p1203
 from tandem.experiment.dash.mpd import Representation
 from tandem.experiment.dash.play import Glimpse, Play, Playback, PlaybackRecords, Player, Shown, Stall, play_fields
 from tandem.schema.record import Record
@@ -260,7 +259,7 @@ def told(stream):
 def test_each_change_of_state_is_told_and_the_end_with_its_figures(monkeypatch):
     monkeypatch.setattr(play, "EVERY_S", 1e9)  # by change alone
     player, stream = Scripted(), io.StringIO()
-    with PlaybackRecords(Output(stream, Stop()), player):
+    with PlaybackRecords(Output(stream, Stop()), player.play, player.glimpse):
         player.becomes("playing", 4.0004, 1.0, 0.0)
         player.becomes("playing", 3.0, 2.0, 0.0)
         player.becomes("stalled", 0.0, 5.0, 0.25)
@@ -285,7 +284,7 @@ def test_while_nothing_changes_it_is_told_at_its_interval_and_not_at_each_look(m
     clock = itertools.count(player.play.begun_ns, 10**8)
     monkeypatch.setattr(play, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
     monkeypatch.setattr(play, "_LOOK_S", 0.001)
-    with PlaybackRecords(Output(stream, Stop()), player):
+    with PlaybackRecords(Output(stream, Stop()), player.play, player.glimpse):
         while len(stream.getvalue().splitlines()) < 3:
             player.becomes("starting", 0.0, 0.0, 0.0)
     times = [line["monotonic_ns"] for line in told(stream)]
@@ -298,7 +297,7 @@ def test_the_end_is_told_once_and_the_thread_is_gone_also_when_the_play_failed(m
     before = set(threading.enumerate())
 
     def fail():
-        with PlaybackRecords(Output(stream, Stop()), player):
+        with PlaybackRecords(Output(stream, Stop()), player.play, player.glimpse):
             player.becomes("ended", 0.0, 6.0, 0.0)
             raise OSError("the network")
 

@@ -19,7 +19,7 @@ pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/l
 from tandem_server.cli.main import main
 
 
-@pytest.mark.parametrize("when", ["pass_written", "pass_whole"])
+@pytest.mark.parametrize("when", ["pass_written", pytest.param("pass_whole", marks=pytest.mark.exhaustive)])
 def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_path, capsys, when):  # noqa: F811
     """``pass_written``: its tables are there without a manifest, so they are made anew; ``pass_whole``: they count, and are not."""
     a, b = halves()

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sys
 import time
 from pathlib import Path
 
@@ -13,11 +12,8 @@ import pytest
 from test_analyse_dask import until_workers
 from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, Server, halves, store_of
 
+from support.s3_bucket import _keys, moto, s3  # noqa: F401  (fixtures)
 from support.serve_on_loopback import working
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "uploads"))
-
-from test_traces_s3 import _keys, moto, s3  # noqa: F401  (fixtures)
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tandem.schema.aggregation import goodput_bound, most_loaded_limit
 from tandem_server.analysis.material import Material
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, shares_from
 from tandem_server.analysis.tables.views import size_class
@@ -99,7 +98,7 @@ def figure_6(m: Material) -> Sheet:
     if not values:
         raise LackingError("rounds of the experiment bandwidth with MPTCP’s goodput")
     low, high = min(x for _, x, _ in values), max(x for _, x, _ in values)
-    ends = [(x, x if more else goodput_bound(x)) for x in (low, high if high > low else low + 1)]
+    ends = [(x, x if more else 1 + x) for x in (low, high if high > low else low + 1)]
     bound, slower = ("ΣC", "slowest") if more else ("1 + BWR", "slower")
     across = Axis("ΣC over the slowest path’s goodput", zero=True) if more else RATIO
     note = (
@@ -199,7 +198,7 @@ def figure_9b(m: Material) -> Sheet:
     panels = []
     across = Axis("MPTCP delay, s", log=True, low=min(ends) * 0.8, high=max(ends) * 1.25)
     for ratio in sorted(wanted):
-        limit = most_loaded_limit(ratio)
+        limit = max(ratio, 1) / (1 + ratio)  # §4.2.1; below 1 it is the same paths in the other order
         points = by_ratio[ratio]
         bound = Line("limit BWR/(1+BWR)", [(min(ends), limit), (max(ends), limit)], bound=True)
         dots = Dots("single experiments", grouping.thinned(points))
