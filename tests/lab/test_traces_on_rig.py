@@ -213,7 +213,8 @@ def test_a_link_cut_every_few_seconds_that_corrupts_a_chunk_in_fifty(
 
 
 def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: RunningKit, record_property: Callable[..., None]) -> None:
-    content = random.Random(6).randbytes(32 * 256 * 1024)
+    # Each of three breaks costs a chunk and what was under way: of a file of 16 MiB that is far from a tenth.
+    content = random.Random(6).randbytes(64 * 256 * 1024)
     digest = capture(kit, "run-0000000000d6", content)
     kit.collector_cut()
     before = sent_over_wifi(kit)
@@ -240,8 +241,7 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: RunningKit, record_
     sent = sent_over_wifi(kit) - before
     record_property("sent", round(sent / len(content), 3))
     print(f"killed once, broken off twice: sent {sent / len(content):.3f} of the file, all headers included")
-    # Each time a chunk of 256 kB goes again, and what was under way. From the beginning each time it would be 1.5 and more.
-    assert sent <= 1.25 * len(content)
+    assert sent <= 1.1 * len(content)
 
 
 def offset(kit: RunningKit) -> int:

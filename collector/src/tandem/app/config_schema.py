@@ -443,7 +443,7 @@ class EPaperConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClockConfig:
-    """Who is asked for the time: ``tandem.export.clock.SOURCES``."""
+    """Where the time comes from: ``tandem.export.clock.SOURCES``."""
 
     source: str = _one_of("auto, chrony, kernel, gpsd or system", "auto", SOURCES)
 

@@ -133,7 +133,7 @@ def record(port: str | None, usb: str | None, out: Path | None, interface: str |
     if out is None:
         print(text, end="")
         return 0
-    write_durably(out, text.encode(), 0o644)  # who asked with sudo looks it through without
+    write_durably(out, text.encode(), 0o644)  # made with sudo, looked through without
     print(
         f"{out}: {len(made['further'])} commands, driver {made['driver']}; look it through before you give it away",
         file=sys.stderr,

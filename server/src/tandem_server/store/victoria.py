@@ -123,9 +123,8 @@ class Victoria:
                 self._send([line for one in kept.values() for line in one.lines])
                 self._keep()
                 absent = self._absent(kept)
-                if (
-                    absent
-                ):  # or not readable yet: on a busy machine a new series is in no index that is searched before this
+                if absent:
+                    # Or not readable yet: on a busy machine a new series is in no index that is searched before this.
                     self._link.request("GET", "/internal/force_flush")
                     absent = self._absent({i: kept[i] for i in absent})
                 rejected += [Rejected(i, "VictoriaMetrics dropped it (see its log)") for i in absent]

@@ -25,7 +25,7 @@ _AGAIN_S = 1.0
 
 
 class NetworkPaths:
-    """Routes, rules and endpoints of all paths. Which network interface is at a path's ``usb`` place is asked at every check."""
+    """Routes, rules and endpoints of all paths. Which network interface is at a path's ``usb`` place is looked up at every check."""
 
     def __init__(self, config: Config) -> None:
         self._paths = kernel_paths.Paths(

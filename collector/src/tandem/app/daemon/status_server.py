@@ -87,7 +87,8 @@ class StatusServer:
     # --- the thread ----------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        server = await asyncio.start_unix_server(self._serve, sock=self._listening, limit=LONGEST_REQUEST)
+        # Not start_unix_server: from Python 3.13 on that looks its path up, which is none for a socket reached through /proc/self/fd.
+        server = await asyncio.start_server(self._serve, sock=self._listening, limit=LONGEST_REQUEST)
         while not self._stopping:
             began_s = self._loop.time()
             period_s = _RUNNING_S if any(client.pair for client in self._clients) else _IDLE_S
@@ -186,7 +187,7 @@ class StatusServer:
         self._call(self._carried_out, client, answer)
 
     def _carried_out(self, client: _Client, answer: dict[str, Any]) -> None:
-        """What began is followed: its client is told of progress and of the end."""
+        """What began is followed: its client gets its progress and its end."""
         began = answer["type"] == "accepted"
         client.pair = answer.get("pair") if began else client.pair
         client.say(answer, last=not began)

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, Literal, TextIO, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType, RenderResult
@@ -125,35 +125,37 @@ def watch(statuses: Iterator[dict[str, Any]], terminal: Terminal) -> None:
 
     from tandem.cli.view.screen import screen
 
-    heard: queue.SimpleQueue[dict[str, Any] | Exception | None] = queue.SimpleQueue()  # None: the size is another
+    heard: queue.SimpleQueue[dict[str, Any] | Exception | Literal["resized", "ended"]] = queue.SimpleQueue()
 
     def read() -> None:
         # However slowly the terminal draws: a collector gives up a watcher that is slow.
         try:
             for status in statuses:
                 heard.put(status)
-            heard.put(EOFError())
+            heard.put("ended")
         except Exception as error:  # noqa: BLE001 raised again where it is waited for
             heard.put(error)
 
     console = Console(highlight=False, no_color=None if terminal.colours else True)
     glyphs = Glyphs(terminal.charset)
     newest: dict[str, Any] | None = None
-    ended: Exception | None = None
+    failure: Exception | None = None
+    ended = False
     drawn: ConsoleDimensions | None = None
     came_s = time.monotonic()
     threading.Thread(target=read, name="statuses", daemon=True).start()
-    before = signal.signal(signal.SIGWINCH, lambda _number, _frame: heard.put(None))
+    before = signal.signal(signal.SIGWINCH, lambda _number, _frame: heard.put("resized"))
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             # rich restores the terminal when this ends by an exception, which SIGTERM is none of by itself.
             signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
-            while ended is None:
+            while not ended:
                 said = _said(heard, 1.0)
                 for one in said:
                     if isinstance(one, dict):
                         newest, came_s = one, time.monotonic()
-                    ended = one if isinstance(one, Exception) else ended
+                    elif one != "resized":
+                        ended, failure = True, one if isinstance(one, Exception) else None
                 silent_s = time.monotonic() - came_s
                 size = console.size  # a terminal that is not ours to control sends no signal: look
                 if newest is not None and (said or silent_s >= SILENT_S or size != drawn):
@@ -162,8 +164,8 @@ def watch(statuses: Iterator[dict[str, Any]], terminal: Terminal) -> None:
                     live.update(Shown(picture, glyphs), refresh=True)
     finally:
         signal.signal(signal.SIGWINCH, before)
-    if not isinstance(ended, EOFError):
-        raise ended
+    if failure is not None:
+        raise failure
 
 
 def _said(heard: queue.SimpleQueue[T], seconds: float) -> list[T]:
