@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import io
 import json
+import random
 import socket
 import ssl
 import subprocess
@@ -19,11 +20,14 @@ from tandem_server.store import Influx, StoreStartError, find_influxd
 
 
 def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """Below the ports that the kernel gives away (``ip_local_port_range``): a server that is started again finds its own still free."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = set()
+    while len(ports) < count:
+        port = random.randrange(lowest // 2, lowest)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.add(port)
+    return list(ports)
 
 
 def wait_for(condition, seconds=120, pause_s=0.01):
@@ -118,7 +122,8 @@ def await_ready(process, what):
     for line in process.stdout:
         if line.startswith(f"ready {what} "):
             return line.split()[2]
-    raise AssertionError(f"{what} never got ready")
+    log = Path(process.args[-1]).with_name("serve.log")
+    raise AssertionError(f"{what} never got ready: {log.read_text()[-2000:]}")
 
 
 def end(process):
