@@ -17,6 +17,7 @@ import datetime
 import itertools
 import json
 import statistics
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -237,18 +238,21 @@ def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
-    parser.add_argument("--scenario", action="append", help="default: commute, walk, drive, still")
-    parser.add_argument("--duration", type=float, default=600.0)
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="default: commute, walk, drive, still")
+    parser.add_argument("--duration", type=float, default=600.0, metavar="S", help="of each scenario (default 600)")
     parser.add_argument(
         "--seeds", type=int, default=4, help="few changes of cell are in one: 10 for a commute, 20 for a walk"
     )
-    parser.add_argument("--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE")
-    parser.add_argument("--plot", type=Path)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE", help="instead of the files' own values"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="distributions, recorded against emulated")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     both = halves(args.logs)
     samples = {}
     for name in args.scenario or ["commute", "walk", "drive", "still"]:
+        print(f"playing {name}", file=sys.stderr, flush=True)
         samples[name] = Sample()
         for seed in range(1, args.seeds + 1):
             for polls in emulated(changed(load(name, args.duration, seed), args.tries)):

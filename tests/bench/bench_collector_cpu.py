@@ -1,10 +1,11 @@
 """Where the collector's processor time goes, by thread and by program that it starts: at rest, and while it measures.
 
-usage: bench_collector_cpu.py [--seconds N] [--pairs N] [--source FOLDER...] [--profile] [--json]
+usage: bench_collector_cpu.py [--seconds N] [--pairs N] [--source FOLDER...] [--profile FOLDER] [--json]
 
 Root. The real collector on the bench's rig (two modems at 1 Hz, three paths, server and database): first at rest, then through
 simultaneous pairs (MPTCP and a TCP run on each operator's path, with captures), one every ten seconds. Shown is the time in per mille of
-one core. With several --source (folders of ``tandem``'s sources) each is measured in turn, and the ratio is to the first.
+one core. With several --source (folders of ``tandem``'s sources) each is measured in turn, and the ratio is to the first. Each takes
+--seconds, ten for each pair, and about a minute more.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
     influxd = find_influxd()
     if influxd is None:
         raise SystemExit("bench_collector_cpu: no influxd; hint: ./kit test once, or TANDEM_INFLUXD")
+    print(f"{source}: starting the kit", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         file = (profile or Path(temporary)) / "account"
         file.unlink(missing_ok=True)
@@ -95,6 +97,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
         with running_kit(Path(temporary) / "kit", influxd, program + ["--profile"] * (profile is not None)) as kit:
             time.sleep(SETTLED_S)
             phases = [account.phase("start")]
+            print(f"{source}: {seconds:g} s at rest, then {number} pairs", file=sys.stderr, flush=True)
             time.sleep(seconds)
             phases.append(account.phase("at rest"))
             if number:
@@ -123,6 +126,10 @@ def _ratio(phase: Phase, first: Phase) -> float:
     return phase.total_s / first.total_s if phase.name == "start" else phase.per_mille / first.per_mille
 
 
+def _plain(phases: Sequence[Phase], first: Sequence[Phase]) -> list[dict[str, Any]]:
+    return [{**vars(p), "to_the_first": round(_ratio(p, f), 3)} for p, f in zip(phases, first, strict=True)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="at rest (default 60)")
@@ -135,7 +142,8 @@ def main() -> int:
     args = parser.parse_args()
     measured = [(s, measure(s.resolve(), args.seconds, args.pairs, profile=args.profile)) for s in args.source]
     if args.json:
-        print(json.dumps([{"source": str(s), "phases": [vars(p) for p in phases]} for s, phases in measured]))
+        first = measured[0][1]
+        print(json.dumps([{"source": str(s), "phases": _plain(phases, first)} for s, phases in measured]))
         return 0
     for source, phases in measured:
         show(source, phases, measured[0][1])

@@ -1,5 +1,6 @@
 """What LIA, OLIA and BALIA take where one TCP connection shares their bottleneck, what of two links they fill, and whether they leave a
-congested path: ``bench_congestion.py [--quick] [--json FILE]`` (root; ``./kit setup`` builds the object; 20 minutes).
+congested path: ``bench_congestion.py [--quick] [--only TABLE] [--json FILE]`` (root; the object as ``./kit test`` builds it). By default
+about 50 minutes: a quarter for each of the two shared links, for the disjoint ones and for the congested one.
 
 Three tables, each a ratio within one run with a 95 % interval (geometric mean over the repetitions, Student's t on the logarithms), in
 random order. Reno on each subflow by itself is what they are held against.
@@ -195,11 +196,11 @@ def table(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="to see that it works: no figures to go by")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--repetitions", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--only", choices=("shared", "disjoint", "congested"))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the tables with every measurement as JSON too")
+    parser.add_argument("--seed", type=int, default=1, help="of the random order (default 1)")
+    parser.add_argument("--repetitions", type=int, default=8, help="of each controller in each table (default 8)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement (default 10)")
+    parser.add_argument("--only", choices=("shared", "disjoint", "congested"), help="one of the three tables")
     args = parser.parse_args()
     if args.quick:
         args.repetitions, args.seconds = 2, 3.0

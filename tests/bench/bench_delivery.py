@@ -5,7 +5,8 @@
 Root; namespaces of its own, the real endpoint. A hidden link (tests/support/recorded_delivery.py) is recorded with two paths by the example
 experiment delivery, and its traces are made as a person makes them. The same downloads, loads of a stored page (by its object graph, and
 in Chromium where there is one) and DASH with segments of a second are then made by TCP over the hidden link, over the replay by load, and
-over a replay of the heavy trace alone, one after the other. Prints each figure, and how far the replays are off. Asserts nothing.
+over a replay of the heavy trace alone, one after the other. Prints each figure, and how far the replays are off. Asserts nothing. By
+default it takes about a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -52,11 +53,12 @@ def result(pair: RadioPair, server: dict[str, Any], name: str, **own: Any) -> di
     return found
 
 
-def figures(options: list[str], rounds: int) -> dict[str, float]:
-    """Over two such links. The seed draws the same sizes each time; downloads go path by path in turn."""
+def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
+    """Over two such links; says what of the ``arm`` begins. The seed draws the same sizes each time; downloads go path by path in turn."""
     out = {name: 0.0 for name, *_ in CLASSES}
     with offered_pair({"a": options, "b": options}) as (pair, server):
         build(server)
+        _say(f"{arm}: {rounds} downloads")
         sizes = {"mode": "reqresp", "min_bytes": 10_000, "max_bytes": 2_000_000, "repetitions": rounds}
         for made in result(pair, server, "delay", seed=1, whoami=False, primary="a", **sizes)["rounds"]:
             name = next(name for name, least, most in CLASSES if least <= made["bytes"] < most)
@@ -65,17 +67,23 @@ def figures(options: list[str], rounds: int) -> dict[str, float]:
                 raise SystemExit(f"a download of {made['bytes']} bytes failed: nothing to compare")
             out[name] += sum(taken)
         browser = "none" if find() is None else "both"
+        _say(f"{arm}: {rounds // 2} page loads")
         loads = result(
             pair, server, "pageload", kind="tcp", path="a", pages="page", browser=browser, repetitions=rounds // 2
         )
         for name in ("object_load_time_ms", "page_load_time_ms"):
             if (loads[name] or {}).get("n"):
                 out[f"{name}, mean"] = loads[name]["mean"]
+        _say(f"{arm}: {3 * rounds} s of video")
         play = result(pair, server, "dash", kind="tcp", path="a", player="own", seconds=3 * rounds, **VIDEO)
         out["video: bitrate, Mbit/s"] = play["bitrate_bit_per_s"] / 1e6
         out["video: startup delay, ms"] = play["startup_delay_ms"]
         out["video: stalled, s"] = play["stalled_s"]
     return out
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -85,17 +93,18 @@ def main() -> None:
         "--rounds", type=int, default=40, help="sizes; half as many page loads, thrice as many seconds of video"
     )
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     seconds, rounds = (6.0, 4) if args.quick else (args.seconds, args.rounds)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = hidden(folder)
+        _say(f"recording for {seconds:g} s")
         manifest = recorded(options, folder, seconds)
         rtt_ms = json.loads(manifest.read_text())["result"]["light"]["rtt_ms"]
         loaded, light = traces(manifest, folder)
         arms = {"hidden": options, "by load": link(loaded, light, rtt_ms), "heavy alone": link(loaded, None, rtt_ms)}
-        found = {arm: figures(offers, rounds) for arm, offers in arms.items()}
+        found = {arm: figures(arm, offers, rounds) for arm, offers in arms.items()}
     rows: list[dict[str, Any]] = [
         {"figure": name, **{arm: round(found[arm][name], 3) for arm in arms}}
         | {f"{arm}, off": round(found[arm][name] / true - 1, 4) for arm in ("by load", "heavy alone") if true}

@@ -4,7 +4,8 @@
 
 Root; namespaces of its own. Goodput: the collector's download from the endpoint against ``iperf3 -R``. CPU: the collector's download
 process against curl that fetches the same from the endpoint, both with their whole life. TCP over path a, Multipath TCP over both. Medians
-of ``--repeats`` rounds, in each of which everything runs once. The sessions are over the server's loopback. Prints a table and an object.
+of ``--repeats`` rounds, in each of which everything runs once. The sessions are over the server's loopback. Prints a table of figures and
+ratios, and what became of the sessions. By default it takes about five minutes.
 """
 
 from __future__ import annotations
@@ -193,7 +194,8 @@ def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace)
     rows = []
     for kind, before in (("tcp", []), ("mptcp", shim)):
         rounds: dict[str, list[dict[str, float]]] = {"ours": [], "iperf3": [], "curl": []}
-        for _ in range(args.repeats):
+        for number in range(args.repeats):
+            print(f"{kind}, round {number + 1} of {args.repeats}", file=sys.stderr, flush=True)
             rounds["ours"].append(ours(probe, folder, kind, args.seconds))
             if before is not None:
                 rounds["iperf3"].append(iperf(probe, server, before, args.seconds))
@@ -363,6 +365,7 @@ def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> d
         ("full_rate", f"bytes={FULL_BYTES}", None, None),
         ("paced", f"seconds={PACED_S}", PACED_BIT_PER_S, PACED_S),
     ):
+        print(f"{count} sessions, {label}", file=sys.stderr, flush=True)
         pids = family(supervisor)
         before = {what: sum(map(cpu_s, each)) for what, each in pids.items()}
         begun = time.monotonic()
@@ -377,10 +380,11 @@ def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> d
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=10, help="of each transfer (default 10)")
     parser.add_argument("--mbit", type=float, nargs=2, default=[50.0, 50.0], help="capacity of the two links, Mbit/s")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--sessions", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=3, help="rounds; 0: only the sessions (default 3)")
+    parser.add_argument("--sessions", type=int, default=200, help="at once; 0: none (default 200)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; hint: apt install {' '.join(missing)}")
@@ -389,21 +393,23 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         process = serve(server, folder, stack)
         rows = compare(probe, server, folder, args) if args.repeats else []
-        print(f"{'':8}{'goodput, Mbit/s':^30}{'CPU, s a GB':^30}{'ratios':^30}")
-        print(f"{'':8}" + "".join(f"{n:>10}" for n in ("ours", "iperf3", "curl") * 2) + "   goodput/iperf3   CPU/curl")
-        for row in rows:
-            cells = [
-                row.get(f"{n}_{what}", "-")
-                for what in ("mbit_per_s", "cpu_s_per_gb")
-                for n in ("ours", "iperf3", "curl")
-            ]
-            print(
-                f"{row['kind']:8}"
-                + "".join(f"{cell!s:>10}" for cell in cells)
-                + f"{row['goodput_to_iperf3']!s:>17}{row['cpu_to_curl']!s:>11}"
-            )
         many = many_sessions(server, folder, process.pid, args.sessions) if args.sessions else {}
+    if args.json:
         print(json.dumps({"cores": len(os.sched_getaffinity(0)), "rows": rows, "sessions": many}))
+        return 0
+    print(f"{'':8}{'goodput, Mbit/s':^30}{'CPU, s a GB':^30}{'ratios':^30}")
+    print(f"{'':8}" + "".join(f"{n:>10}" for n in ("ours", "iperf3", "curl") * 2) + "   goodput/iperf3   CPU/curl")
+    for row in rows:
+        cells = [
+            row.get(f"{n}_{what}", "-") for what in ("mbit_per_s", "cpu_s_per_gb") for n in ("ours", "iperf3", "curl")
+        ]
+        print(
+            f"{row['kind']:8}"
+            + "".join(f"{cell!s:>10}" for cell in cells)
+            + f"{row['goodput_to_iperf3']!s:>17}{row['cpu_to_curl']!s:>11}"
+        )
+    for label, figure in many.items():
+        print(f"sessions, {label}: " + ", ".join(f"{name} {value}" for name, value in figure.items()))
     return 0
 
 

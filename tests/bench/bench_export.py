@@ -1,10 +1,10 @@
 """Time and memory of ``tandem-server campaign export``, by days: ``bench_export.py [--kits 2] [--days 2] [--json FILE]``; with
-``--report-only`` of a report of as much, whose folder is written without a database, which would take hours to fill.
+``--report-only`` of a report of as much, whose folder is written without a database, which takes hours to fill for ten kits and a month.
 
 A database is filled as kits fill it (a poll a second of two modems, thirty runs a day of half a minute with ten samples a second of two
 subflows at both ends), then the first day is exported, the first two, and so on doubling, each into a new folder by a process of its own;
 then the last once more, which has nothing to do; then the last is reported, its kits pooled. Memory is that process's peak, resident:
-``peak_mib`` with files that it has mapped, ``own_mib`` without.
+``peak_mib`` with files that it has mapped, ``own_mib`` without. The ratio is ``own_mib`` of all days over that of the first.
 """
 
 from __future__ import annotations
@@ -162,6 +162,7 @@ def export(config: Path, out: Path, days: int) -> dict:
 
 
 def measured(out: Path, *command: str) -> dict:
+    print(f"tandem-server {' '.join(command)}", file=sys.stderr, flush=True)
     began = time.monotonic()
     pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "tandem_server", *command], os.environ)
     own_mib, ended = 0.0, False
@@ -180,24 +181,34 @@ def measured(out: Path, *command: str) -> dict:
     return {"seconds": took, "peak_mib": rss, "own_mib": own_mib, "cpu_s": used.ru_utime, "mb": size / 1e6}
 
 
+def show(rows: list[dict]) -> None:
+    for row in rows:
+        print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
+
+
+def keep(args: argparse.Namespace, told: dict) -> None:
+    if args.json:
+        args.json.write_text(json.dumps({"kits": args.kits, "days": args.days, **told}, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kits", type=int, default=2, help="[2]")
-    parser.add_argument("--days", type=int, default=2, help="[2]")
+    parser.add_argument("--kits", type=int, default=2, help="how many fill the database [2]")
+    parser.add_argument("--days", type=int, default=2, help="of each [2]")
     parser.add_argument("--report-only", action="store_true", help="no database and no export")
-    parser.add_argument("--poll-every", type=int, default=1, metavar="S", help="with --report-only [1]")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--poll-every", type=int, default=1, metavar="S", help="of each modem, with --report-only [1]")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the figures as JSON too")
     args = parser.parse_args()
     kits = [f"kit-{n:02d}" for n in range(1, args.kits + 1)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.report_only:
-            print(
-                f"{args.kits} kits, {args.days} days: {write_folder(folder, kits, args.days, args.poll_every)} records",
-                flush=True,
-            )
-            row = measured(folder, "report", str(folder))
-            print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
+            print("writing the folder", file=sys.stderr, flush=True)
+            written = write_folder(folder, kits, args.days, args.poll_every)
+            print(f"{args.kits} kits, {args.days} days: {written} records")
+            pooled = measured(folder, "report", str(folder))
+            show([pooled])
+            keep(args, {"records": written, "report": pooled})
             return 0
         with Registry(folder / "registry.sqlite") as registry:
             for kit in kits:
@@ -216,18 +227,17 @@ def main() -> int:
                     if refused:
                         sys.exit(refused[0].reason)
                     filled += len(some)
+                print(f"{kit}: filled, {filled} records by now", file=sys.stderr, flush=True)
             print(f"{args.kits} kits, {args.days} days: {filled} records, filled in {time.monotonic() - began:.0f} s")
             spans = [1 << n for n in range(args.days.bit_length()) if 1 << n < args.days]
             rows = [export(config, folder / f"out-{days}", days) for days in (*spans, args.days)]
             last = folder / f"out-{args.days}"
             rows.append(export(config, last, args.days))
         pooled = measured(last, "report", str(last))
-    for row in (*rows, pooled):
-        print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
-    if args.json:
-        args.json.write_text(
-            json.dumps({"kits": args.kits, "records": filled, "exports": rows, "report": pooled}, indent=1)
-        )
+    show([*rows, pooled])
+    ratio = rows[-2]["own_mib"] / rows[0]["own_mib"]
+    print(f"memory of the export of {args.days} days over that of one: {ratio:.2f}")
+    keep(args, {"records": filled, "exports": rows, "own_mib_over_one_day": ratio, "report": pooled})
     return 0
 
 

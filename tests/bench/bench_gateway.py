@@ -6,7 +6,9 @@ a batch of 20 lines a second (``gateway_load.py``), while a client asks the data
 
     python tests/bench/bench_gateway.py [drain|probes …] [--seconds 300] [--probes 1000] [--processes 1] [--json FILE]
 
-The load, the client, the gateway and the database share the machine: ``cpu_share`` says what each took of a core.
+Prints one JSON object. The drain's ``ratio``: its rate over the straight one, median of three turns; it takes about two minutes. The probes
+take a minute more than --seconds. The load, the client, the gateway and the database share the machine: ``cpu_share`` says what each
+took of a core.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import os
 import platform
 import random
 import ssl
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -71,6 +74,9 @@ class Rig:
             for line in self.processes[role].stdout:
                 if line.startswith(f"ready {role}"):
                     break
+            else:
+                self.stop()
+                raise SystemExit(f"{role} did not start: {(folder / f'{role}.log').read_text()[-500:]}")
         self.ca = folder / "tls/ca.pem"
         self.password = account_password(folder / "influxdb")
 
@@ -160,6 +166,7 @@ def drain(rig, seconds, connections):
     straight = rig.store()
     batches, rounds = max(4, round(seconds * 6)), []
     for turn in range(3):
+        print(f"drain over {connections} connections, turn {turn + 1} of 3", file=sys.stderr, flush=True)
         texts = backlog(batches, f"through-{turn}-{connections}")
         bodies = [gzip.compress(text.encode(), 6, mtime=0) for text in texts]
         before, began_s = rig.cpu(), time.monotonic()
@@ -179,7 +186,9 @@ def drain(rig, seconds, connections):
         counted = straight.query(f'SELECT count("seq") FROM subflow WHERE "boot" = \'through-{turn}-{connections}\'')  # noqa: S608
         if counted[0].rows[0][1] != count * 12 // 20:
             raise SystemExit("the database does not hold what was acknowledged")
-    return {"connections": connections, "lines_a_turn": batches * BATCH, "told_503": again["n"], "turns": rounds}
+    ratio = statistics.median(one["ratio"] for one in rounds)
+    sizes = {"connections": connections, "lines_a_turn": batches * BATCH}
+    return {**sizes, "ratio": ratio, "told_503": again["n"], "turns": rounds}
 
 
 # --- probes ----------------------------------------------------------------------------------------------------------
@@ -212,6 +221,7 @@ def probes(rig, seconds):
     )
     connected = rss_mib(rig.gateway_pids())
     told(load)
+    print(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s", file=sys.stderr, flush=True)
     load.stdout.readline()  # warm: all series are there
     watch = started("gateway_watch.py", {**login, "probes": names, "period_s": WATCH_S})
     before = {**rig.cpu(), "load": cpu_s(load.pid), "watch": cpu_s(watch.pid)}
@@ -289,10 +299,10 @@ def main():
     parser.add_argument(
         "--seconds", type=int, default=300, help="of the probes' load; the drain takes a tenth of it a turn"
     )
-    parser.add_argument("--probes", type=int, default=1000)
+    parser.add_argument("--probes", type=int, default=1000, help="(default 1000)")
     parser.add_argument("--processes", type=int, default=0, help="[listen] gateway_processes; 0: its default")
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 4], help="that drain at once")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the object there too")
     args = parser.parse_args()
     results = {
         "machine": {

@@ -129,6 +129,7 @@ def main() -> int:
     }
     results = {}
     for name, case in cases.items():
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
         results[name] = {key: round(value, 4) for key, value in case().items()}
         if not args.json:
             print(f"{name}: " + ", ".join(f"{key} {value:g}" for key, value in results[name].items()), flush=True)

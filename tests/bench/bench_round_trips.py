@@ -127,12 +127,14 @@ def polled(seconds: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seconds", type=int, default=60, help="of each of the two (default 60)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     if why_not() is not None:
         raise SystemExit(f"bench_round_trips: {why_not()}")
+    print(f"round trips for {args.seconds} s", file=sys.stderr, flush=True)
     spent_s, records = asked(args.seconds)
+    print(f"polling for {args.seconds} s", file=sys.stderr, flush=True)
     polling_s = polled(args.seconds)
     answered = [r for r in records if r.fields["outcome"] == "answered"]
     pairs = list(zip(answered[::2], answered[1::2], strict=False))

@@ -23,7 +23,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_NAME = re.compile(r"poller|capture|tcpdump|exporter|paths|status|recovery|position|run|log|MainThread")
+_NAME = re.compile(
+    r"poller|card|recovery|capture|tcpdump|exporter|traces|paths|steering|round-trips|position|status|campaign queue|run|log|MainThread"
+)
 _lock = threading.Lock()
 _ended: Counter[str] = Counter()
 _children: Counter[str] = Counter()

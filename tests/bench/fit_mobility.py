@@ -3,7 +3,7 @@
     python tests/bench/fit_mobility.py --logs DIR [--write] [--json] [--ceiling]
 
 What is fitted: the weights of the windows' spreads and of the new cells (ridge regression of the logarithm of the odds, on what
-``truth.moving_by_fixes`` knows), and when evidence is full and when it starts a movement (a small grid). Nested: the logs of one day
+``score.moving_by_fixes`` knows), and when evidence is full and when it starts a movement (a small grid). Nested: the logs of one day
 (of one route) are set aside; from the others alone, weights are fitted with each of their days left out in turn, the grid's best is
 chosen by those, the weights are fitted anew, and only then the logs set aside are judged. Intervals: whole logs drawn anew, a
 thousand times. ``--write`` fits to all logs and writes the parameters that ship (``tandem/mobility/fitted.py``). ``--ceiling``: what
@@ -17,6 +17,7 @@ import datetime
 import itertools
 import json
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -95,7 +96,7 @@ CANDIDATES = [
 
 
 def cost(log: Log, w: Array) -> Array:
-    """Of each candidate on one log: wrong seconds and what false starts cost. The vessel as in ``fused``, polls a second apart."""
+    """Of each candidate on one log: wrong seconds and what false starts cost. Evidence as in ``FusedDetector``, polls a second apart."""
     full, start, most = (np.array([c[name] for c in CANDIDATES]) for name in GRID)
     odds = np.nan_to_num(log.quantities @ w[:-1] + w[-1])
     rates = np.clip(odds[:, None] / full, -1, 1)
@@ -151,6 +152,7 @@ def nested(logs: list[Log], groups: dict[str, str]) -> tuple[dict[str, Scores], 
     """Each log's scores, by what was fitted without its group; and those of one that never stops once it has started."""
     own, latched = {}, {}
     for group in sorted(set(groups.values())):
+        print(f"without {group}", file=sys.stderr, flush=True)
         fitted = settings_of([log for log in logs if groups[log.name] != group], groups)
         for log in logs:
             if groups[log.name] == group:
@@ -253,9 +255,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=Path, required=True, help="folder with drive logs")
     parser.add_argument("--write", action="store_true", help="write the parameters that ship")
-    parser.add_argument("--ceiling", action="store_true")
+    parser.add_argument(
+        "--ceiling", action="store_true", help="what large trees reach on the same split (needs scikit-learn)"
+    )
     parser.add_argument("--baselines", action="store_true", help="the published rule, and one that never stops")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     logs = [log_of(file.stem, read(file.read_bytes())) for file in sorted(args.logs.glob("*.csv"))]
     if args.write:

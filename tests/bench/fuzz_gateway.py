@@ -27,13 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 import fuzzing
 import gateway_batches
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1] / "unit/server/ingest")
-)  # the manifest that the tests mutate
-
-from test_ingest_body import MANIFEST
-
 from support.offers import offer_of
+from support.probe_runs import MANIFEST
 from tandem.schema.campaign_queue import QueueError, read_report
 from tandem.schema.line_protocol import parse
 from tandem.schema.trace import TraceError, read_offer

@@ -128,13 +128,13 @@ def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--image", required=True, metavar="FILE|stock", help="a bzImage of Multipath TCP v0.94")
-    parser.add_argument("--beside", default="stock", metavar="stock|FILE")
-    parser.add_argument("--repetitions", type=int, default=5, metavar="N")
+    parser.add_argument("--beside", default="stock", metavar="stock|FILE", help="the other side (default stock)")
+    parser.add_argument("--repetitions", type=int, default=5, metavar="N", help="of each cell (default 5)")
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="of each measurement beside a TCP")
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random order (default 1)")
     parser.add_argument("--timeout", type=float, default=3600.0, metavar="S", help="for one machine")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--svg", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every measurement as JSON too")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="the table as a figure")
     args = parser.parse_args()
     heads: list[Row] = []
     sides = []
@@ -142,6 +142,7 @@ def main() -> int:
     try:
         images = [image.read(name) for name in (args.image, args.beside)]
         for found in images:
+            print(f"{'stock' if found.stock else found.file}: booting", file=sys.stderr, flush=True)
             head, rows = measured(found, args)
             heads.append(head)
             raw.append({**head, "rows": rows})
