@@ -1,5 +1,5 @@
 """Time and memory of ``tandem-server campaign export``, by days: ``bench_export.py [--kits 2] [--days 2] [--json FILE]``; with
-``--report-only`` of a report of as much, whose folder is written without a database, which takes hours to fill for ten kits and a month.
+``--report-only`` of a report of as much, whose folder is written without a database: one of ten kits and a month takes long to fill.
 
 A database is filled as kits fill it (a poll a second of two modems, thirty runs a day of half a minute with ten samples a second of two
 subflows at both ends), then the first day is exported, the first two, and so on doubling, each into a new folder by a process of its own;
