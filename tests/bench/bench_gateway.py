@@ -4,7 +4,7 @@
 InfluxDB by ``/write``, in the same run, turn by turn. ``probes``: a thousand probes with tokens and connections of their own, each
 a batch of 20 lines a second (``gateway_load.py``), while a client asks the database when records can be read (``gateway_watch.py``).
 
-    python tests/bench/bench_gateway.py [drain|probes …] [--seconds 300] [--probes 1000] [--processes 1] [--json FILE]
+    python tests/bench/bench_gateway.py [drain|probes] [--seconds 300] [--probes 1000] [--processes 1] [--json FILE]
 
 Prints one JSON object. The drain's ``ratio``: its rate over the straight one, median of three turns; it takes about two minutes. The probes
 take a minute more than --seconds. The load, the client, the gateway and the database share the machine: ``cpu_share`` says what each
@@ -295,7 +295,7 @@ def slope(series):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=("drain", "probes"), default=["drain", "probes"])
+    parser.add_argument("what", nargs="?", choices=("drain", "probes"), help="one of them only")
     parser.add_argument(
         "--seconds", type=int, default=300, help="of the probes' load; the drain takes a tenth of it a turn"
     )
@@ -312,7 +312,7 @@ def main():
             "load_before": os.getloadavg()[0],
         }
     }
-    for what in dict.fromkeys(args.what):
+    for what in [args.what] if args.what else ["drain", "probes"]:
         with tempfile.TemporaryDirectory() as name:
             rig = Rig(Path(name), args.probes if what == "probes" else 1, args.processes)
             try:
