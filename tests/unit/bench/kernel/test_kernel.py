@@ -174,6 +174,50 @@ def test_the_machines_random_numbers_begin_with_some_of_the_machine_outside(monk
     assert given == [(0x40085203, b"\x20\0\0\0\x04\0\0\0abcd")]
 
 
+class Nothing:
+    """A topology and its programs, of which nothing is made."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.spec = TopologySpec(commuting(inside.OFFERS))
+
+    def __enter__(self) -> "Nothing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def command(self, _namespace: str, argv: list[str]) -> list[str]:
+        return argv
+
+    def nothing(self, *_: object) -> None:
+        pass
+
+    start_links = start = watch = nothing
+
+
+def test_a_campaign_is_begun_with_the_rights_that_a_path_takes_before_linux_5_7(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``tandem campaign run`` itself asks the server, over the paths, what its kernel has; on a kit it has root's rights, by sudo."""
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(argv)
+        return subprocess.CompletedProcess(argv, 0, 'roles = ["wired", "wireless"]\n', "")
+
+    for name, made in (("Topology", Nothing), ("Programs", Nothing), ("out_of_tree", lambda: True)):
+        monkeypatch.setattr(inside, name, made)
+    monkeypatch.setattr(inside, "start_server", lambda *_: None)
+    monkeypatch.setattr(inside, "find_influxd", lambda: "influxd")
+    monkeypatch.setattr(inside.subprocess, "run", run)
+    said = inside.Kit(tmp_path).play(["campaign", "cordero-bandwidth", "emulated"])
+    assert said["failure"] == "no run was made"
+    begun = asked[-1]
+    assert begun[begun.index("--ambient-caps") + 1] == "-all,+net_admin,+net_raw"
+    assert begun[begun.index("campaign") :][:3] == ["campaign", "run", "cordero-bandwidth"]
+    assert "--allow-substitutes" not in begun, "that kernel has what the paper had"
+
+
 @pytest.mark.parametrize("old", [True, False])
 def test_no_route_chooses_a_controller_where_that_would_go_before_a_sessions(
     monkeypatch: pytest.MonkeyPatch, old: bool
