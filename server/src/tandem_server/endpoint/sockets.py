@@ -140,9 +140,10 @@ def apply_accepted(connection: Stream, options: Options) -> None:
         return
     name = options.congestion_control
     if not is_multipath(connection):
-        with _trial() as fresh:
-            own = effective(fresh).congestion_control
-        apply(connection, replace(options, congestion_control=name or own))
+        if name is None:
+            with _trial() as fresh:
+                name = effective(fresh).congestion_control
+        apply(connection, replace(options, congestion_control=name))
         return
     if name is not None and (has := effective(connection).congestion_control) != name:
         raise OptionsError(
