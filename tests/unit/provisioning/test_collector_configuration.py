@@ -77,7 +77,7 @@ def test_the_light_the_paper_and_the_city_are_the_probes():
 
 
 def test_home_zones_are_taken_as_the_guide_has_them_typed():
-    (typed,) = re.findall(r"secret_zones -i \S+ +# type (.*)", GUIDE.read_text(encoding="utf-8"))
+    (typed,) = re.findall(r"asks for `(\[.*?\])`", GUIDE.read_text(encoding="utf-8"))
     position = {"mode": "coarse", "home_zone": json.loads(typed)}
     given = rendered({"name": "a", "usb": "1-1.2"}, HTTP, collector_settings={"position": position})
     (zone,) = parse(given, Path("/etc/tandem/config.toml")).position.zones
