@@ -56,7 +56,7 @@ def scheduler_there(config: Config) -> str | None:
     if control is None:
         return None
     try:
-        session = control.open("any", {}, bytes=1, seconds=None)
+        session = control.open("tcp", {}, bytes=1, seconds=None)
     except (ControlError, UnsupportedError) as error:  # the latter: before Linux 5.7 a path takes CAP_NET_RAW
         log.warning("which scheduler the server has is not known: %s", error)
         return None
