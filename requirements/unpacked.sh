@@ -251,10 +251,6 @@ grafana_types() { # npm's packages of dashboards/types; without npm or a network
 
 # --- what kit starts ---------------------------------------------------------------------------------------------------
 
-# shellcheck disable=SC2034  # kit passes them on
-program_variables='TANDEM_LINK TANDEM_INFLUXD TANDEM_VICTORIAMETRICS TANDEM_MODEMMANAGER TANDEM_GPSD TANDEM_CHROMIUM TANDEM_VLC
-TANDEM_CLOUD_INIT TANDEM_WIREGUARD TANDEM_CONGESTION'
-
 find_programs() { # sets and exports them, empty where there is none, and PATH with .venv's programs
     TANDEM_LINK=$build/bin/tandem-link
     TANDEM_INFLUXD=$(influxd)

@@ -240,9 +240,9 @@ def fairness(count: int, seconds: float, seed: int) -> None:
         stack.enter_context(nullcontext() if v094.present() else held())
         pair = stack.enter_context(radio_pair({"a": 3e6, "b": 1e6}, {"a": 20, "b": 40}, 80))
         pair.tell("a", "down loss 0.01")
+        _server_keeps_to_one(pair)  # before the route, which goes with the link's last address
         pair.probe.run(f"ip addr add {A_TOO} peer 10.71.1.2 dev tmp5-a")
         pair.server.run(f"ip route add {A_TOO} dev tmp5-as")
-        _server_keeps_to_one(pair)
         if v094.present():
             pair.probe.inside(lambda: netlink.change_link_flags("tmp5-b", v094.IFF_NOMULTIPATH, v094.IFF_NOMULTIPATH))
             wanted = {A, A_TOO}
@@ -269,6 +269,8 @@ def _server_keeps_to_one(pair: RadioPair) -> None:
     for number, name in enumerate("ab", start=1):
         pair.server.run(f"ip addr del 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s")
         pair.server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s scope host")
+    told = {"10.71.1.2", "10.71.2.2"}
+    await_true(lambda: not told & pair.server.inside(_known), 60, "fullmesh lets go of the links' own addresses")
 
 
 def _as_the_papers() -> None:

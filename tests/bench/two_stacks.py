@@ -41,7 +41,14 @@ def measured(found: Image, args: argparse.Namespace) -> tuple[Row, list[Row]]:
     scene = f"python3 {SCENE} {args.repetitions} {args.seconds:g} {args.seed}"
     files = {"coupled.bpf.o": CONGESTION.read_bytes()} if found.stock and CONGESTION.exists() else {}
     command = f"{modules}; PYTHONPATH={REPOSITORY}/tests:$PYTHONPATH TANDEM_CONGESTION={{folder}}/coupled.bpf.o {scene}"
-    done = run(["sh", "-c", command], files, timeout_s=args.timeout, memory_mb=1024, kernel=found.file)
+    done = run(
+        ["sh", "-c", command],
+        files,
+        timeout_s=args.timeout,
+        memory_mb=1024,
+        kernel=found.file,
+        append="oops=panic",  # else one in the scene leaves a machine that waits for its time to be up
+    )
     if done.exit != 0:
         raise VmError(f"the scene ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
     head, *rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -152,7 +159,7 @@ def main() -> int:
         print(f"two_stacks.py: {error}", file=sys.stderr)
         return 2
     except VmError as error:
-        print(f"two_stacks.py: {error}", file=sys.stderr)
+        print(f"two_stacks.py: {image.lack(error.console) or image.panic(error.console) or error}", file=sys.stderr)
         return 3
     lines, apart = table(heads, sides)
     print("\n".join(lines))

@@ -2,6 +2,7 @@
 programs that only tell how they were called."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -105,3 +106,15 @@ def test_under_sudo_it_goes_on_as_the_user_whose_checkout_it_is(checkout, tmp_pa
         )
     else:
         assert "kit: there is no playbook azure" in said
+
+
+def test_what_the_user_named_reaches_the_bench_through_sudo(tmp_path):
+    (tmp_path / "sudo").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    raises = re.search(r"^on_the_bench\(\) .*?^}$", (REPOSITORY / "kit").read_text(), re.MULTILINE | re.DOTALL)[0]
+    script = f"set -eu; id() {{ echo 1000; }}; has() {{ :; }}\n{raises}\non_the_bench pytest tests/system"
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TANDEM_KERNEL_V094": "/a folder/bzImage", "TANDEM_LINK": ""}
+    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    said = done.stdout.splitlines()
+    assert {"TANDEM_KERNEL_V094=/a folder/bzImage", "TANDEM_LINK="} <= set(said), done.stderr
+    assert said[-2:] == ["pytest", "tests/system"]

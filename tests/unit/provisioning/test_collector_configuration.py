@@ -9,7 +9,9 @@ import pytest
 
 from tandem.app.config import parse
 
-TEMPLATE = Path(__file__).parents[3] / "ansible/roles/collector/templates/config.toml.j2"
+REPOSITORY = Path(__file__).parents[3]
+TEMPLATE = REPOSITORY / "ansible/roles/collector/templates/config.toml.j2"
+GUIDE = REPOSITORY / "docs/field/hand-out.md"
 HTTP = {"name": "b", "operator": "Blue", "usb": "1-1.3", "port": "http://192.168.8.1"}
 
 
@@ -72,3 +74,11 @@ def test_the_light_the_paper_and_the_city_are_the_probes():
     config = parsed(tandem_status_led={"only": 17}, collector_settings={"e_paper": {"enabled": False}})
     assert list(config.status_led.leds.names) == ["tandem:only:status"]
     assert config.e_paper is None
+
+
+def test_home_zones_are_taken_as_the_guide_has_them_typed():
+    (typed,) = re.findall(r"asks for `(\[.*?\])`", GUIDE.read_text(encoding="utf-8"))
+    position = {"mode": "coarse", "home_zone": json.loads(typed)}
+    given = rendered({"name": "a", "usb": "1-1.2"}, HTTP, collector_settings={"position": position})
+    (zone,) = parse(given, Path("/etc/tandem/config.toml")).position.zones
+    assert (zone.latitude_deg, zone.longitude_deg, zone.radius_m) == (48.1372, 11.5756, 500)

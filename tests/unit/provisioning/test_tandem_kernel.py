@@ -37,7 +37,7 @@ class Machine:
             "proc/sys/kernel",
             "proc/sys/net/mptcp",
             "var/tmp",
-            "etc",
+            "etc/default",
             "sys/class/net/eth0/device",
             "boot/grub",
             "lib/modules",
@@ -149,6 +149,10 @@ def test_with_grub_the_entry_is_asked_for_by_its_ids(tmp_path: Path) -> None:
     server = Machine(tmp_path, "grub")
     server.do("install", packed(tmp_path, deb=True))
     assert server.called()[1:] == [f"update-initramfs -c -k {LINUX}", "update-grub"]
+    parts = sorted((server.root / "etc/default/grub.d").iterdir())
+    script = 'GRUB_CMDLINE_LINUX="console=ttyS0"; for file; do . "$file"; done; echo "$GRUB_CMDLINE_LINUX"'
+    line = subprocess.run(["sh", "-c", script, "sh", *parts], capture_output=True, text=True, check=True).stdout
+    assert line == "console=ttyS0 panic=10\n", "a panic, or an initramfs without a root, leads back by itself"
     server.do("try")
     assert server.called() == [f"grub-reboot gnulinux-advanced-77>gnulinux-{LINUX}-advanced-77", "systemctl reboot"]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tandem.mptcp import names
+from tandem.mptcp import kernels, names
 
 _ANSWER_BYTES = 4 * 1024 * 1024
 _BYTES_ACKED_AT, _SEGMENTS_AT, _BYTES_SENT_AT, _INFO_BYTES = 120, 136, 200, 216
@@ -190,7 +190,9 @@ class Bound(http.client.HTTPSConnection):
     def connect(self) -> None:
         error: OSError = OSError(f"{self.host} has no address")
         for address in names.addresses(self.host, self._interface):
-            plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            # Of TCP alone, over this path alone: on the v0.9x kernel every socket that does not say so has subflows on all.
+            plain = kernels.here().open_socket(family, multipath=False)
             try:
                 plain.settimeout(self.timeout)
                 if self._interface is not None:

@@ -12,7 +12,7 @@ import re
 import socket
 import subprocess
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tandem import mptcp_abi as abi
@@ -132,13 +132,20 @@ def apply(connection: Stream, options: Options) -> None:
 
 
 def apply_accepted(connection: Stream, options: Options) -> None:
-    """As ``apply``, on an accepted connection. On the v0.94 kernel the first subflow has its controller from the listener
-    (``listener.Controllers``), and would keep it whatever is set now: OptionsError when it is another."""
-    name = options.congestion_control
-    if name is None or not v094.present() or not is_multipath(connection):
+    """As ``apply``, on an accepted connection. On the v0.94 kernel it has its controller from the listener, which is that of the last
+    session of Multipath TCP (``listener.Controllers``). The first subflow would keep it whatever is set now: OptionsError when it is
+    another. Plain TCP gets its own, or the system's."""
+    if not v094.present():
         apply(connection, options)
         return
-    if (has := effective(connection).congestion_control) != name:
+    name = options.congestion_control
+    if not is_multipath(connection):
+        if name is None:
+            with _trial() as fresh:
+                name = effective(fresh).congestion_control
+        apply(connection, replace(options, congestion_control=name))
+        return
+    if name is not None and (has := effective(connection).congestion_control) != name:
         raise OptionsError(
             f"congestion_control {name!r}: the connection began with {has}; hint: a session alone on this endpoint"
         )

@@ -5,18 +5,22 @@ import signal
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.program_module import module_of
 from support.v094_tree import Tree
 from tandem_bench.cli import kernel as command
 from tandem_bench.cli.main import main
 from tandem_bench.kernel import SEED, inside, machine
 from tandem_bench.kernel.image import ImageError, lack, panic, read, release_of
+from tandem_bench.kernel.machine import REPOSITORY
 from tandem_bench.topology import topology
 from tandem_bench.topology.spec import TopologySpec, commuting
 
@@ -170,6 +174,50 @@ def test_the_machines_random_numbers_begin_with_some_of_the_machine_outside(monk
     assert given == [(0x40085203, b"\x20\0\0\0\x04\0\0\0abcd")]
 
 
+class Nothing:
+    """A topology and its programs, of which nothing is made."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.spec = TopologySpec(commuting(inside.OFFERS))
+
+    def __enter__(self) -> "Nothing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def command(self, _namespace: str, argv: list[str]) -> list[str]:
+        return argv
+
+    def nothing(self, *_: object) -> None:
+        pass
+
+    start_links = start = watch = nothing
+
+
+def test_a_campaign_is_begun_with_the_rights_that_a_path_takes_before_linux_5_7(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``tandem campaign run`` itself asks the server, over the paths, what its kernel has; on a kit it has root's rights, by sudo."""
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(argv)
+        return subprocess.CompletedProcess(argv, 0, 'roles = ["wired", "wireless"]\n', "")
+
+    for name, made in (("Topology", Nothing), ("Programs", Nothing), ("out_of_tree", lambda: True)):
+        monkeypatch.setattr(inside, name, made)
+    monkeypatch.setattr(inside, "start_server", lambda *_: None)
+    monkeypatch.setattr(inside, "find_influxd", lambda: "influxd")
+    monkeypatch.setattr(inside.subprocess, "run", run)
+    said = inside.Kit(tmp_path).play(["campaign", "cordero-bandwidth", "emulated"])
+    assert said["failure"] == "no run was made"
+    begun = asked[-1]
+    assert begun[begun.index("--ambient-caps") + 1] == "-all,+net_admin,+net_raw"
+    assert begun[begun.index("campaign") :][:3] == ["campaign", "run", "cordero-bandwidth"]
+    assert "--allow-substitutes" not in begun, "that kernel has what the paper had"
+
+
 @pytest.mark.parametrize("old", [True, False])
 def test_no_route_chooses_a_controller_where_that_would_go_before_a_sessions(
     monkeypatch: pytest.MonkeyPatch, old: bool
@@ -317,3 +365,45 @@ def test_the_campaign_folder_comes_out_and_one_that_is_torn_is_a_failure(
         assert told["failure"].startswith("the campaign folder did not arrive whole: ")
     else:
         assert (tmp_path / "out/kit/probe/run.json").read_text() == "it\n"
+
+
+# --- tests/bench/two_stacks.py and its scene in the machine, where they differ on v0.94
+
+
+def bench(name: str) -> Any:
+    return module_of(REPOSITORY / "tests/bench" / name)
+
+
+def test_the_scene_gives_the_second_address_its_route_once_the_link_has_its_own_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Linux takes the routes over a link away with its last address."""
+    scene, said = bench("stacks_scene.py"), list[str]()
+    space = SimpleNamespace(run=said.append, inside=lambda action: action())
+    pair = SimpleNamespace(probe=space, server=space, tell=lambda *_: None)
+    monkeypatch.setattr(scene, "radio_pair", lambda *_: nullcontext(pair))
+    monkeypatch.setattr(scene.v094, "present", lambda: True)
+    monkeypatch.setattr(scene.netlink, "change_link_flags", lambda *_: None)
+    monkeypatch.setattr(scene, "_known", lambda: frozenset({scene.A, scene.A_TOO}))
+    monkeypatch.setattr(scene, "shared", lambda *_: 1.0)
+    scene.fairness(1, 1.0, 1)
+    anew = [place for place, one in enumerate(said) if one.endswith("scope host")]
+    assert len(anew) == 2
+    assert max(anew) < said.index(f"ip route add {scene.A_TOO} dev tmp5-as")
+
+
+def test_two_stacks_names_what_the_kernel_died_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stacks = bench("two_stacks.py")
+    file = tmp_path / "bzImage"
+    file.write_bytes(bzimage("4.14.67-mptcp"))
+
+    def died(*_: Any, **more: Any) -> None:
+        assert "oops=panic" in more["append"]
+        raise machine.VmError("the machine ended before its command did: ", OOPS)
+
+    monkeypatch.setattr(stacks, "run", died)
+    monkeypatch.setattr("sys.argv", ["two_stacks.py", "--image", str(file)])
+    assert stacks.main() == 3
+    assert capsys.readouterr().err == "two_stacks.py: the kernel panicked: Fatal exception in interrupt\n"

@@ -4,16 +4,22 @@ import errno
 import json
 import os
 import socket
+import ssl
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from support.hostile_json import said
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
+from tandem.app.campaign import request
 from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
+from tandem.experiment.reachability.pinging import Pinger
+from tandem.experiment.traceroute import Plan, trace
+from tandem.export.gateway import Bound, GatewayAddress
 from tandem.mptcp import kernels, sockets, sysctls, watch
 from tandem.mptcp.kernel_v094 import V094, FullMesh
 from tandem.mptcp.kernels import Kernel, here
@@ -92,6 +98,25 @@ def test_multipath_is_asked_for_and_plain_tcp_too(tree, asked):
         assert asked == [(socket.IPPROTO_TCP, 42, 1), (socket.IPPROTO_TCP, 42, 0)]
         assert isinstance(one, MultipathSocket)
         assert not isinstance(other, MultipathSocket)
+
+
+def test_what_goes_over_one_path_for_its_own_sake_is_plain_tcp(monkeypatch):
+    """The gateway's records, a survey's pings, a trace: with mptcp_enabled=1 each would have subflows on every path."""
+    asked = []
+
+    def refuse(_kernel, _family, *, multipath):
+        asked.append(multipath)
+        raise OSError(errno.ENETUNREACH, "refused")
+
+    monkeypatch.setattr(Kernel, "open_socket", refuse)
+    monkeypatch.setattr(kernels, "here", Kernel)
+    address = GatewayAddress("127.0.0.1", 8443, ssl.create_default_context(), "token")
+    with pytest.raises(OSError, match="refused"):
+        Bound(address, None, 1.0, 1.0, None).connect()
+    with pytest.raises(OSError, match="refused"):
+        Pinger("lo", 80, 1000.0, 1.0).ping(["127.0.0.1"], {}, lambda: False)
+    assert trace("lo", ("127.0.0.1", 80), Plan("tcp", 1, 1, 1.0, 1), lambda: False).ended == "refused"
+    assert asked == [False] * 3
 
 
 def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
@@ -327,6 +352,19 @@ def test_each_of_the_papers_campaigns_runs_there_or_says_what_it_cannot_and_is_r
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_what_may_not_be_asked_over_a_path_is_not_known(monkeypatch, caplog):
+    """By somebody without CAP_NET_RAW, which binding to an interface takes before Linux 5.7."""
+
+    def refuse(*_words, **_wanted):
+        raise sockets.UnsupportedError("a socket cannot be bound to wwan0")
+
+    monkeypatch.setattr(request, "read_common", lambda _parameters: None)
+    monkeypatch.setattr(request, "Control", lambda _common: SimpleNamespace(open=refuse))
+    config = SimpleNamespace(paths=[], server=SimpleNamespace(parameter={}))
+    assert (request.scheduler_there(config), request.controllers_there(config, ["lia"])) == (None, {"lia": None})
+    assert caplog.text.count("is not known: a socket cannot be bound to wwan0") == 2
 
 
 def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from contextlib import nullcontext
 
 import pytest
 
@@ -155,6 +156,10 @@ def test_a_controller_is_never_set_on_a_connection_whose_first_subflow_would_kee
     for connection in (Accepted("lia"), Accepted("cubic", multipath=0)):  # plain TCP takes it at any time
         apply_accepted(connection, wanted)
         assert (connection.first, connection.later) == ("lia", "lia")
+    plain = Accepted("lia", multipath=0)  # the listener still has what a session of before chose
+    monkeypatch.setattr(sockets, "_trial", lambda: nullcontext(Accepted("cubic")))
+    apply_accepted(plain, Options())
+    assert plain.later == "cubic", "a session without a controller has the system's"
     begun = Accepted("cubic")
     with pytest.raises(OptionsError, match=r"'lia': the connection began with cubic; hint"):
         apply_accepted(begun, wanted)

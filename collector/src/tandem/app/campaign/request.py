@@ -15,6 +15,7 @@ from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError, read_common
 from tandem.mptcp import kernels
 from tandem.mptcp.kernels import Kernel
+from tandem.mptcp.sockets import UnsupportedError
 from tandem.schema.campaign import Campaign, CampaignError, Item, Step
 
 log = logging.getLogger(__name__)
@@ -55,8 +56,8 @@ def scheduler_there(config: Config) -> str | None:
     if control is None:
         return None
     try:
-        session = control.open("any", {}, bytes=1, seconds=None)
-    except ControlError as error:
+        session = control.open("tcp", {}, bytes=1, seconds=None)
+    except (ControlError, UnsupportedError) as error:  # the latter: before Linux 5.7 a path takes CAP_NET_RAW
         log.warning("which scheduler the server has is not known: %s", error)
         return None
     control.close(session, 2.0)
@@ -86,6 +87,10 @@ def controllers_there(config: Config, wanted: Iterable[str]) -> dict[str, bool |
         except ControlError as error:
             refused = name in json.dumps(error.failure["reason"])
             found[name] = False if refused and not error.failure["retry"] else None
+            continue
+        except UnsupportedError as error:
+            log.warning("whether the server's kernel has %s is not known: %s", name, error)
+            found[name] = None
             continue
         control.close(session, 2.0)
         found[name] = True

@@ -313,7 +313,7 @@ def _of_endpoint(config: Config, interfaces: Mapping[str, str], server: Server) 
     parameters = {"run": CHECK_RUN, "paths": paths, "server": config.server.parameter, "control_timeout_s": _SERVER_S}
     try:
         control = Control(read_common(parameters))
-        session = control.open("any", {}, bytes=1, seconds=None)
+        session = control.open("tcp", {}, bytes=1, seconds=None)
         control.close(session, _CONNECT_S)
     except ParameterError as error:
         return replace(server, control=str(error))

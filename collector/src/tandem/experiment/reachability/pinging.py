@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp import kernels
 
 _LINGER_RESET = struct.pack("ii", 1, 0)
 _IN_FLIGHT = 512
@@ -51,6 +52,7 @@ class Pinger:
     def __init__(self, interface: str, port: int, rate: float, timeout_s: float) -> None:
         self._interface, self._port = interface, port
         self._interval_ns, self._timeout_ns = int(1e9 / rate), int(timeout_s * 1e9)
+        self._kernel = kernels.here()
         self.late_ms_max = 0.0
         """How late a SYN went out at the worst: what this machine could not keep up with."""
 
@@ -109,7 +111,8 @@ class Pinger:
     def _begin(
         self, address: str, result: Pinged, poll: select.epoll, pending: dict[int, tuple[socket.socket, str, int]]
     ) -> None:
-        made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        made = self._kernel.open_socket(family, multipath=False)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self._interface.encode() + b"\0")
             made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)

@@ -30,7 +30,7 @@ from tandem.experiment.parameters import (
     read_request,
 )
 from tandem.experiment.results import INTERFACE_BYTES, InterfaceCounters, environment, share
-from tandem.mptcp import sockets
+from tandem.mptcp import kernels, sockets
 from tandem.mptcp_abi import decode_address
 from tandem.schema.manifest import Failure
 
@@ -153,7 +153,9 @@ def trace(interface: str, address: tuple[str, int], plan: Plan, stopped: Callabl
 
 
 def _prepared(kind: socket.SocketKind, interface: str, host: str) -> socket.socket:
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    stream = kind == socket.SOCK_STREAM
+    made = kernels.here().open_socket(family, multipath=False) if stream else socket.socket(family, kind)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
         if ":" in host:
