@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from tandem_server.analysis import scores
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.events import HELD_S, LARGE_DB
+from tandem_server.analysis.events import FACTOR, HELD_S, LARGE_DB
 from tandem_server.analysis.pool import Pool
-from tandem_server.analysis.radio_packets import Joined, records
+from tandem_server.analysis.radio_packets import GAP_S, Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.runs import run_rtt_ms
 from tandem_server.analysis.summary import versions
@@ -161,18 +161,18 @@ _KINDS: tuple[tuple[str, Callable[[_Effect], bool]], ...] = (
 def _effects(joined: Joined) -> dict[str, Any]:
     """``rows``: kind, how many, then for each of ``heads`` the median with its number of values. ``why``: how often t_R is lacking, by
     reason."""
-    found = list(records(joined))
     rows = []
     for name, mine in _KINDS:
-        if own := [row for row in found if mine(row)]:
+        if own := [row for row in joined.rows if mine(row)]:
             rows.append((name, len(own), [_middle([row[key] for row in own], form) for key, _, form in _MEDIANS]))
     why: dict[str, int] = {}
-    for row in found:
+    for row in joined.rows:
         if row["why"]:
             reason = row["why"].replace("_", " ")
             why[reason] = why.get(reason, 0) + 1
     heads = [head for _, head, _ in _MEDIANS]
-    return {"heads": heads, "rows": rows, "why": why, "rule": joined.rule, "account": joined.account, "held_s": HELD_S}
+    rule = {"gap_s": GAP_S, "factor": FACTOR, "held_s": HELD_S}
+    return {"heads": heads, "rows": rows, "why": why, "account": joined.account, **rule}
 
 
 def _middle(values: Sequence[float | None], form: str) -> str:

@@ -244,8 +244,7 @@ def _of_kit(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
                 effect = m.recovery(d.of.run, s, event)
                 if effect.why in NO_LEVEL:
                     continue
-                until = event.t_s + min(max(effect.lasted_s, 1.0), effect.seen_s)
-                inside = (s.t_s >= event.t_s) & (s.t_s <= until) & np.isfinite(s.rtt_ms)
+                inside = (s.t_s >= event.t_s) & (s.t_s <= event.t_s + effect.lasted_s) & np.isfinite(s.rtt_ms)
                 found.append((NAMES[event.kind], event, [float(v) / first for v in s.rtt_ms[inside]]))
     return found
 
