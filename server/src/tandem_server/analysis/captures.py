@@ -68,11 +68,6 @@ class Connection:
     carried: tuple[int, int]
     subflows: Sequence[Row] = ()
 
-    def sent(self, way: int) -> tuple[int, int]:
-        """Over all its subflows."""
-        both = [flow["sent"][way] for flow in self.subflows]
-        return sum(payload for payload, _ in both), sum(unseen for _, unseen in both)
-
 
 @dataclass(frozen=True, slots=True)
 class Match:
