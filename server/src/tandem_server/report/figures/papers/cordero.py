@@ -213,11 +213,9 @@ def figure_9b(m: Material) -> Sheet:
 def figure_10(m: Material) -> Sheet:
     """Connecting."""
     values = [("MPTCP", r.connect_ms) for r in m.delay] + [("fastest TCP", r.fastest_connect_ms) for r in m.delay]
-    lines = grouping.distributions(values)
-    if not lines:
-        raise LackingError("connection-establishment times of the experiment delay")
+    panel = Panel("", grouping.distributions(values), Axis("connection establishment, ms", log=True), SHARE)
     note = "Time that connect takes at the client; TCP: the fastest of the round’s paths."
-    return Sheet([Panel("", lines, Axis("connection establishment, ms", log=True), SHARE)], note)
+    return grouping.sheet([panel], "connection-establishment times of the experiment delay", note)
 
 
 FIGURES = figures(
