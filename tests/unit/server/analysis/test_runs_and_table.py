@@ -44,15 +44,15 @@ def test_curve_is_the_median_over_events_and_empty_where_there_are_none():
     value[(t >= 60) & (t < 60.5)] = 300.0
     value[(t >= 80) & (t < 80.5)] = 400.0
     keep = t < 85
-    found = curve([20.0, 60.0, 80.0, 300.0], [(t[keep], value[keep])])
+    found = curve([([20.0, 60.0, 80.0, 300.0], [(t[keep], value[keep])])])
     assert found.n == 3
     at = int(np.flatnonzero(np.isclose(found.offset_s, 0.25))[0])
     assert found.median[at] == pytest.approx(400.0)
     assert found.median[0] == pytest.approx(50.0)
     last = int(np.flatnonzero(np.isclose(found.offset_s, 8.25))[0])
-    assert found.count[last] == 2
+    assert found.median[last] == pytest.approx(50.0)  # of two events
     assert np.isnan(found.low[last])
-    found = curve([5.0], [])
+    found = curve([([5.0], [])])
     assert found.n == 0
     assert np.isnan(found.median).all()
 
