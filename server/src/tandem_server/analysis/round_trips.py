@@ -57,14 +57,8 @@ class PathTrips:
             kept &= (self.t_s < begun) | (self.t_s > ended)
         if bool(kept.all()):
             return self
-        return replace(
-            self,
-            instant=self.instant[kept],
-            t_s=self.t_s[kept],
-            rtt_ms=self.rtt_ms[kept],
-            code=self.code[kept],
-            beside_run=self.beside_run[kept],
-        )
+        columns = ("instant", "t_s", "rtt_ms", "code", "beside_run")
+        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
 
 def load(pieces: Iterable[Piece], clock: Clock, operators: Mapping[str, str]) -> dict[str, PathTrips]:
