@@ -213,7 +213,7 @@ def read(
             if len(at):
                 waited = waits.get((one.file, one.number, way))
                 queues.append(Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), held, waits=waited))
-    return found, flows, Binned(width, -start_utc_ns % width, tables.in_order(pieces)), queues
+    return found, flows, Binned(width, -start_utc_ns % width, **tables.in_order(pieces)), queues
 
 
 def connections_in(place: Path, parts: Sequence[str]) -> list[Connection]:

@@ -62,21 +62,18 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True)
 class Binned:
-    """The subflows' bins in the direction in which their connection's data went, in order of subflow and time. Columns of ``table``
-    (Arrow): ``flow``, place among the subflows; ``place``, the bin ``[offset_ns + place · width_ns, + width_ns)``; ``goodput_bytes``,
-    ``in_flight_bytes``, ``rtt_mean_ms``, ``rtt_max_ms``. A bin without a row had no packet. RTTs are absent without samples."""
+    """The subflows' bins in the direction in which their connection's data went, in order of subflow and time; columns of one length.
+    ``flow``: place among the subflows; ``place``: the bin ``[offset_ns + place · width_ns, + width_ns)``. A bin without a row had no
+    packet. RTTs are NaN without samples."""
 
     width_ns: int
     offset_ns: int
-    table: Any
-
-    def __getattr__(self, name: str) -> NDArray[Any]:
-        """A column as an array, absent NaN."""
-        if name not in COLUMNS_OF_BINS:
-            raise AttributeError(name)
-        values = np.asarray(self.table[name].to_numpy())
-        self.__dict__[name] = values
-        return values
+    flow: Whole
+    place: Whole
+    goodput_bytes: Array
+    in_flight_bytes: Array
+    rtt_mean_ms: Array
+    rtt_max_ms: Array
 
     @cached_property
     def starts(self) -> Whole:
@@ -96,9 +93,6 @@ class Binned:
     def middle_ns(self, place: Whole) -> Whole:
         """Of bins, rounded down."""
         return np.asarray(place * self.width_ns + self.offset_ns + self.width_ns // 2, dtype=np.int64)
-
-
-COLUMNS_OF_BINS = ("flow", "place", "goodput_bytes", "in_flight_bytes", "rtt_mean_ms", "rtt_max_ms")
 
 
 @dataclass(slots=True)

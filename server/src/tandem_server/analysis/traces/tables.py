@@ -135,9 +135,10 @@ def bins_of(rows: Rows, flows: Sequence[tuple[str, int, str, int]], start_utc_ns
     return pa.table(made)
 
 
-def in_order(pieces: Sequence[Rows]) -> Rows:
-    """Of ``bins_of``, one table, in order of subflow and time."""
-    return pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")]).combine_chunks()
+def in_order(pieces: Sequence[Rows]) -> dict[str, NDArray[Any]]:
+    """Of ``bins_of``, the columns of all, in order of subflow and time."""
+    rows = pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")])
+    return {name: np.asarray(rows[name].to_numpy()) for name in rows.column_names}
 
 
 def queue_of(rows: Rows, file: str, connection: int, way: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
