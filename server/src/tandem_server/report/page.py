@@ -192,7 +192,9 @@ def _still(e: Evaluation) -> dict[str, Any] | None:
         return None
     ratios = [r.ratio for r in alone if r.ratio is not None]
     offered = [r.capacity_bit_per_s or 0.0 for r in alone if r.ratio is not None]
-    means = {"ratio": fmean(ratios), "offered": fmean(offered)} if ratios else {"ratio": None, "offered": None}
+    means: dict[str, float | None] = (
+        {"ratio": fmean(ratios), "offered": fmean(offered)} if ratios else {"ratio": None, "offered": None}
+    )
     return {"runs": len(goodputs), "goodput": fmean(goodputs), **means}
 
 

@@ -121,9 +121,8 @@ def bins_of(rows: Rows, flows: Sequence[tuple[str, int, str, int]], start_utc_ns
     """The bins of ``flows``, each by its file, subflow, direction and the ``flow`` that it is: that, the bin's ``place``, counted from the
     first one that begins at ``start_utc_ns`` or after it, and what it holds, absent NaN."""
     kinds = {"file": pa.string(), "subflow": pa.int64(), "direction": pa.string()}
-    columns = zip(*flows, strict=True) if flows else [()] * 4
-    named = (kinds | {"flow": pa.int64()}).items()
-    wanted = pa.table({name: pa.array(column, kind) for (name, kind), column in zip(named, columns, strict=True)})
+    schema = pa.schema([*kinds.items(), ("flow", pa.int64())])
+    wanted = pa.Table.from_pylist([dict(zip(schema.names, flow, strict=True)) for flow in flows], schema)
     own = rows.filter(pc.is_valid(rows["subflow"]))
     for name, kind in kinds.items():
         own = own.set_column(own.schema.get_field_index(name), name, own[name].cast(kind))
