@@ -27,7 +27,6 @@ class Shown:
     """One cell. ``range``: the quartiles, in words. ``bar``: per cent of the column's greatest value; None: no bar."""
 
     text: str
-    is_text: bool
     range: str = ""
     bar: float | None = None
 
@@ -112,7 +111,7 @@ def _table(table: Table) -> ShownTable:
             bar = None
             if column.key == main and most and isinstance(cell, int | float):
                 bar = max(0.0, cell / most * 100)
-            cells.append(Shown(value(cell, column.unit), column.unit == "", spread, bar))
+            cells.append(Shown(value(cell, column.unit), spread, bar))
         rows.append(cells)
     heads = [(c.title, _UNITS.get(c.unit, c.unit), c.unit == "") for c in (table.columns[n] for n in kept)]
     same = ", ".join(
