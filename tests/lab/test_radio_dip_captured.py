@@ -16,7 +16,6 @@ from support.two_paths import lab_with
 from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.radio_packets import records
 from tandem_server.analysis.recorded import Event
 from tandem_server.analysis.records import Clock
 from tandem_server.cli.main import main
@@ -87,7 +86,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dip, Packets]:
 
 def test_t_r_is_about_as_long_as_the_delay_was(found: tuple[Dip, Packets], record_property: Any) -> None:
     dip, packets = found
-    (row,) = records(packets.joined)
+    (row,) = packets.joined.rows
     lasted = (dip.end_ns - dip.start_ns) / SECOND
     record_property("lasted_s", round(lasted, 2))
     record_property("t_r_s", row["t_r_s"])

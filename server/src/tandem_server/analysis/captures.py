@@ -28,7 +28,7 @@ from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.estimates import Histogram, histogram, pooled
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.material import Bins
-from tandem_server.analysis.radio_packets import RULE, Binned, Flows, Joined, Radio, Rule, joined
+from tandem_server.analysis.radio_packets import Binned, Flow, Joined, RadioEvent, joined
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.series import summed
@@ -67,11 +67,6 @@ class Connection:
     tokens: tuple[int | None, int | None]
     carried: tuple[int, int]
     subflows: Sequence[Row] = ()
-
-    def sent(self, way: int) -> tuple[int, int]:
-        """Over all its subflows."""
-        both = [flow["sent"][way] for flow in self.subflows]
-        return sum(payload for payload, _ in both), sum(unseen for _, unseen in both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +109,7 @@ class Packets:
     bins: Sequence[Bins] = ()
 
 
-def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
+def of_campaign(e: Evaluation) -> Packets | None:
     """None where no captures were analysed; what could not be joined is in the folder's ``remarks``. ImportError: the native pass is
     lacking; ManifestError."""
     campaign, place = e.campaign, e.campaign.folder / TRACES
@@ -140,9 +135,8 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     }
     queues = [one for one in queues if one.run not in lacks]
     campaign.remarks += _reasons("not joined to its packets", found.whys) + _reasons("no data-level queue", lacks)
-    made = joined(_radio(e), flows, binned, rule)
+    made = joined(_radio(e), flows, binned, campaign.probe)
     made.account |= found.account
-    made.rows = {**made.rows, "probe": [campaign.probe] * len(made)}
     rtts = _delays(place, list(parts), "rtts", *_RTTS)
     return Packets(made, _series(e, flows, binned), [*_in_flight(found, flows, binned, rtts), *queues])
 
@@ -175,15 +169,13 @@ def _reasons(what: str, whys: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _radio(e: Evaluation) -> Radio:
+def _radio(e: Evaluation) -> list[RadioEvent]:
     """The modems' events, in order of time."""
-    own = [one for one in e.recorded.events if one.kind in KINDS and one.path is not None and not one.recovering]
-    return Radio(
-        np.array([round(event.t_s * 1e9) for event in own], dtype=np.int64),
-        [event.path or "" for event in own],
-        [event.kind for event in own],
-        np.array([np.nan if event.change_db is None else event.change_db for event in own], dtype=np.float64),
-    )
+    return [
+        RadioEvent(round(one.t_s * 1e9), one.path, one.kind, np.nan if one.change_db is None else one.change_db)
+        for one in e.recorded.events
+        if one.kind in KINDS and one.path is not None and not one.recovering
+    ]
 
 
 def read(
@@ -193,16 +185,16 @@ def read(
     manifests: Sequence[Mapping[str, Any]],
     captures: Iterable[Capture],
     start_utc_ns: int,
-) -> tuple[Matched, Flows, Binned, list[Bins]]:
+) -> tuple[Matched, list[Flow], Binned, list[Bins]]:
     """The connections of these runs in the captures of ``parts``, their subflows and these' bins, ``width`` ns each, times since
     ``start_utc_ns``; and the data-level queues of captures of all paths."""
     tables = _tables()
     found = matched(manifests, captures, connections_in(place, parts))
     flows = _flows(found, manifests, start_utc_ns)
-    keys = {"file": flows.file, "subflow": flows.subflow.tolist(), "direction": [WAYS[way] for way in flows.way]}
+    keys = [(flow.file, flow.subflow, WAYS[flow.way]) for flow in flows]
     flows_in: dict[str, list[int]] = defaultdict(list)
     queues_in: dict[str, list[tuple[int, str, Connection, str]]] = defaultdict(list)
-    for n, file in enumerate(flows.file):
+    for n, (file, *_) in enumerate(keys):
         flows_in[file].append(n)
     for turn, (run, one, way) in enumerate(_of_all_paths(found)):
         queues_in[one.file].append((turn, run, one, way))
@@ -213,8 +205,7 @@ def read(
         files = tables.files_in(rows)
         own = [n for file in files for n in flows_in[file]]
         if own or not pieces:
-            mine = {key: [values[n] for n in own] for key, values in keys.items()} | {"flow": own}
-            pieces.append(tables.bins_of(rows, mine, start_utc_ns, width))
+            pieces.append(tables.bins_of(rows, [(*keys[n], n) for n in own], start_utc_ns, width))
         whole_ones = sorted((queue for file in files for queue in queues_in[file]), key=lambda queue: queue[0])
         waits = _delays(place, [name], "waits", *_WAITS) if whole_ones else {}
         for _, run, one, way in whole_ones:
@@ -222,7 +213,7 @@ def read(
             if len(at):
                 waited = waits.get((one.file, one.number, way))
                 queues.append(Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), held, waits=waited))
-    return found, flows, Binned(width, -start_utc_ns % width, tables.in_order(pieces)), queues
+    return found, flows, Binned(width, -start_utc_ns % width, **tables.in_order(pieces)), queues
 
 
 def connections_in(place: Path, parts: Sequence[str]) -> list[Connection]:
@@ -435,50 +426,40 @@ def path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
 # --- what they carried -----------------------------------------------------------------------------------------------
 
 
-def _flows(found: Matched, manifests: Sequence[Mapping[str, Any]], start_utc_ns: int) -> Flows:
-    """A row a subflow; ``path`` "" where it is not known."""
+def _flows(found: Matched, manifests: Sequence[Mapping[str, Any]], start_utc_ns: int) -> list[Flow]:
+    """Every subflow of the runs' connections; ``path`` "" where it is not known."""
     addresses = {str(m["id"]): path_addresses(m) for m in manifests}
-    rows = [
-        (number, match, one, flow)
+    return [
+        Flow(
+            match.run,
+            match.kind,
+            found.path_of[one.file] or addresses[match.run].get(flow["opener_address"]) or "",
+            one.file,
+            flow["subflow"],
+            number,
+            flow["start_utc_ns"] - start_utc_ns,
+            flow["end_utc_ns"] - start_utc_ns,
+            np.nan if flow["handshake_rtt_ns"] is None else flow["handshake_rtt_ns"] / 1e6,
+            flow["rtt_method"].get(match.way),
+            match.way,
+        )
         for number, match in enumerate(found.matches)
         for one in match.parts
         for flow in one.subflows
     ]
 
-    def column(name: str) -> NDArray[Any]:
-        return np.array([np.nan if (v := flow[name]) is None else v for *_, flow in rows])
 
-    return Flows(
-        [match.run for _, match, *_ in rows],
-        [match.kind for _, match, *_ in rows],
-        [
-            found.path_of[one.file] or addresses[match.run].get(flow["opener_address"]) or ""
-            for _, match, one, flow in rows
-        ],
-        [one.file for *_, one, _ in rows],
-        column("subflow").astype(np.int64),
-        np.array([number for number, *_ in rows], dtype=np.int64),
-        column("start_utc_ns").astype(np.int64) - start_utc_ns,
-        column("end_utc_ns").astype(np.int64) - start_utc_ns,
-        column("handshake_rtt_ns").astype(np.float64) / 1e6,
-        [flow["rtt_method"].get(match.way) for _, match, _, flow in rows],
-        np.array([match.way for _, match, *_ in rows], dtype=np.int64),
-    )
-
-
-def _series(e: Evaluation, flows: Flows, binned: Binned) -> dict[str, list[SubflowSeries]]:
+def _series(e: Evaluation, flows: Sequence[Flow], binned: Binned) -> dict[str, list[SubflowSeries]]:
     made: dict[str, list[SubflowSeries]] = {}
     middle = (binned.place * binned.width_ns + binned.offset_ns + binned.width_ns // 2) / 1e9
     rate = binned.goodput_bytes * (8e9 / binned.width_ns)
-    for n in sorted(range(len(flows.run)), key=lambda n: (flows.path[n], n)):
-        if not (path := flows.path[n]):
+    for n, flow in sorted(enumerate(flows), key=lambda one: one[1].path):
+        if not flow.path:
             continue
-        rows, name = binned.of(n), f"{capture_name(flows.file[n])} {flows.subflow[n]}"
-        operator = e.campaign.operators.get(path)
-        one = SubflowSeries(
-            flows.run[n], name, "capture", path, operator, middle[rows], rate[rows], binned.rtt_mean_ms[rows]
-        )
-        made.setdefault(flows.run[n], []).append(one)
+        rows, name = binned.of(n), f"{capture_name(flow.file)} {flow.subflow}"
+        values = middle[rows], rate[rows], binned.rtt_mean_ms[rows]
+        operator = e.campaign.operators.get(flow.path)
+        made.setdefault(flow.run, []).append(SubflowSeries(flow.run, name, "capture", flow.path, operator, *values))
     return made
 
 
@@ -491,15 +472,16 @@ def main_match(matches: Sequence[Match]) -> dict[str, int]:
     return best
 
 
-def _in_flight(found: Matched, flows: Flows, binned: Binned, rtts: Delays) -> list[Bins]:
+def _in_flight(found: Matched, flows: Sequence[Flow], binned: Binned, rtts: Delays) -> list[Bins]:
     """Of each run, capture and path, its subflows together: between its first and its last bin as much is in flight of a subflow as was
     before, where a bin had no packet."""
     made = []
     start_s = (binned.place * binned.width_ns + binned.offset_ns) / 1e9
     for run, number in sorted(main_match(found.matches).items()):
         own: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for n in np.flatnonzero(flows.connection == number).tolist():
-            own[flows.file[n], flows.path[n]].append(n)
+        for n, flow in enumerate(flows):
+            if flow.connection == number:
+                own[flow.file, flow.path].append(n)
         for (file, path), mine in own.items():
             parts = [(start_s[binned.of(n)], binned.in_flight_bytes[binned.of(n)]) for n in mine]
             times, total = summed(parts)
@@ -508,7 +490,7 @@ def _in_flight(found: Matched, flows: Flows, binned: Binned, rtts: Delays) -> li
                 total = np.full(len(times), np.nan)
             if len(times):
                 way = WAYS[found.matches[number].way]
-                told = [one for n in mine if (one := rtts.get((file, int(flows.subflow[n]), way))) is not None]
+                told = [one for n in mine if (one := rtts.get((file, flows[n].subflow, way))) is not None]
                 absent = np.full(len(times), np.nan)
                 made.append(Bins(run, path, times, total, absent, rtts=pooled(told) if told else None))
     return made

@@ -37,21 +37,21 @@ def median(
     known = _finite(values)
     if len(known) == 0:
         return None
-    drawn = _drawn_again(len(known), lambda picked: np.median(known[picked], axis=1), resamples, seed)
+    drawn = drawn_again(len(known), lambda picked: np.median(known[picked], axis=1), resamples, seed)
     low, high = ends(drawn, level) if len(drawn) else (None, None)
     return Estimate(float(np.median(known)), low, high, len(known))
 
 
-def _drawn_again(
+def drawn_again(
     n: int, of: Callable[[NDArray[np.int64]], Array], resamples: int = RESAMPLES, seed: int = SEED
 ) -> Array:
-    """``of`` rows of places of ``n`` values, drawn with replacement; nothing of fewer than ``LEAST``."""
+    """``of`` rows of places of ``n`` values, drawn with replacement, a row a resample; nothing of fewer than ``LEAST``."""
     chance, rows = np.random.default_rng(seed), max(1, _AT_ONCE // max(n, 1))
     parts = [
         of(chance.integers(0, n, (min(rows, resamples - done), n)))
         for done in range(0, resamples if n >= LEAST else 0, rows)
     ]
-    return np.concatenate([np.empty(0), *parts])
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def mean(values: Sequence[float]) -> Estimate | None:
@@ -63,7 +63,7 @@ def mean(values: Sequence[float]) -> Estimate | None:
     known = _finite(values)
     if len(known) == 0:
         return None
-    value, drawn = float(known.mean()), _drawn_again(len(known), lambda picked: known[picked].mean(axis=1))
+    value, drawn = float(known.mean()), drawn_again(len(known), lambda picked: known[picked].mean(axis=1))
     if not len(drawn):
         return Estimate(value, None, None, len(known))
     wider = math.sqrt(len(known) / (len(known) - 1)) * _student(len(known) - 1) / _Z
@@ -90,7 +90,7 @@ def rate(counts: Sequence[float], exposures: Sequence[float], per: float) -> Est
     if not windows:
         return None
     c, e = (np.array(column, dtype=np.float64) for column in zip(*windows, strict=True))
-    drawn = _drawn_again(len(windows), lambda picked: c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
+    drawn = drawn_again(len(windows), lambda picked: c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
     low, high = ends(drawn) if len(drawn) else (None, None)
     return Estimate(float(c.sum() / e.sum() * per), low, high, len(windows))
 

@@ -102,6 +102,10 @@ _LEAST_S = 1e-6
 """Bins of 100 ms are whole seconds apart, the difference of their times in floating point is not."""
 RISES_WITHIN_S = 5.0
 LONGEST_S = 60.0
+LEAST_S = 1.0
+"""For so long at least an effect is looked at."""
+UNKNOWN_S = 5.0
+"""So long where t_R cannot be known for want of samples before."""
 NO_LEVEL = ("no_sample_before", "just_begun")
 WHY = ("", *NO_LEVEL, "next_event", "run_ended", "silent_to_end", "not_recovered")
 """Why there is no t_R, the first that holds; "": there is one."""
@@ -121,8 +125,10 @@ class Recovery(NamedTuple):
 
     @property
     def lasted_s(self) -> float:
-        """The effect, in s from the event: t_R, or as far as it was seen."""
-        return self.seen_s if math.isnan(self.t_r_s) else self.t_r_s
+        """For how long the effect is looked at, in s from the event: t_R, or as far as it was seen."""
+        if self.why in NO_LEVEL:
+            return min(UNKNOWN_S, self.seen_s)
+        return self.seen_s if self.why else min(max(self.t_r_s, LEAST_S), self.seen_s)
 
 
 def recovery(
@@ -131,7 +137,6 @@ def recovery(
     event_s: float,
     next_s: float,
     end_s: float,
-    factor: float = FACTOR,
     most_ms: Array | None = None,
 ) -> Recovery:
     """Of one subflow's samples in order of time. ``next_s``: that operator's next event, infinite without one: what follows is that one's;
@@ -156,7 +161,7 @@ def recovery(
     until = int(np.searchsorted(t, seen, side="right" if seen == LONGEST_S else "left"))
     # From the last sample before the event on: silence may have begun there.
     t, v, most = t[at - 1 : until], v[at - 1 : until], most[at:until]
-    away = v > factor * level
+    away = v > FACTOR * level
     away[0] = False
     silent = np.diff(t, append=seen) > SILENT_S + _LEAST_S
     from_s, to_s = np.maximum(t, 0.0), np.append(t[1:], seen)

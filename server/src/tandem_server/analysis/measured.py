@@ -58,6 +58,22 @@ class Setting:
         first, second = (number(mapping(dict(self.shape), path), key) or 0.0 for path in places)
         return second - first
 
+    @property
+    def compared(self) -> int:
+        """How many paths a round compares."""
+        return max(2, len(self.paths))
+
+    def shaped_ratio(self) -> float | None:
+        """Of the fastest to the slowest rate that the paths were shaped to."""
+        rates = [
+            rate
+            for told in self.shape.values()
+            if (
+                rate := number(told, "up_bit_per_s") or number(told, "down_bit_per_s") or number(told, "rate_bit_per_s")
+            )
+        ]
+        return max(rates) / min(rates) if len(rates) > 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Download:
@@ -128,37 +144,29 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthRound:
-    """One MPTCP step of a round of ``bandwidth`` with the round's C_i (by path). ``ratio``: as measured; ``shaped``: of the
-    rates that the paths were shaped to; ``paths``: how many were compared."""
+    """One MPTCP step of a round of ``bandwidth`` with the round's C_i (by path). ``ratio``: as measured."""
 
     of: Setting
     mode: str
     controller: str
     ratio: float | None
-    shaped: float | None
     tdi: float | None
     alone_bit_per_s: Mapping[str, float]
     goodput_bit_per_s: float | None
     benefit: float | None
-    most_loaded_share: float | None
-    paths: int = 2
-    shares_side: Side = "receiver"
 
 
 @dataclass(frozen=True, slots=True)
 class DelayRound:
-    """One MPTCP step of a round of ``delay``. ``ratio``: of the bandwidths that the paths were shaped to. Connecting times in ms.
-    ``paths``: how many were compared."""
+    """One MPTCP step of a round of ``delay``. Connecting times in ms."""
 
     of: Setting
     bytes: int
-    ratio: float | None
     delay_s: float | None
     benefit: float | None
     most_loaded_share: float | None
     connect_ms: float | None
     fastest_connect_ms: float | None
-    paths: int = 2
     shares_side: Side = "receiver"
 
 
@@ -245,21 +253,17 @@ def loads(of: Setting, run: Facts) -> Iterator[Load]:
 def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:
     """One for each primary path and round."""
     for row in run.listed("rounds"):
+        alone = mapping(row, "c_i_bit_per_s")
         for benefit in mappings(row, "benefits"):
-            share, side = round_share(run.result, benefit)
             yield BandwidthRound(
                 of,
                 text(run.result, "mode") or "",
                 text(run.parameters, "congestion_control") or "",
                 number(row, "bandwidth_ratio"),
-                _shaped_ratio(of),
                 number(row, "tdi"),
-                _numbers(mapping(row, "c_i_bit_per_s")),
+                {path: value for path in alone if (value := number(alone, path)) is not None},
                 number(benefit, "goodput_bit_per_s"),
                 number(benefit, "benefit"),
-                share,
-                max(2, len(of.paths)),
-                side,
             )
 
 
@@ -276,28 +280,13 @@ def delay_rounds(of: Setting, run: Facts) -> Iterator[DelayRound]:
             yield DelayRound(
                 of,
                 size,
-                _shaped_ratio(of),
                 number(benefit, "delay_s"),
                 number(benefit, "benefit"),
                 share,
                 connected.get(f"mptcp {text(benefit, 'primary') or ''}"),
-                min(alone) if alone else None,
-                max(2, len(of.paths)),
+                min(alone, default=None),
                 side,
             )
-
-
-def _shaped_ratio(of: Setting) -> float | None:
-    rates = [
-        rate
-        for asked in of.shape.values()
-        if (rate := number(asked, "up_bit_per_s") or number(asked, "down_bit_per_s") or number(asked, "rate_bit_per_s"))
-    ]
-    return max(rates) / min(rates) if len(rates) > 1 else None
-
-
-def _numbers(found: Mapping[str, Any]) -> dict[str, float]:
-    return {key: value for key in found if (value := number(found, key)) is not None}
 
 
 def _first(flows: list[dict[str, Any]], key: str) -> dict[str, float]:

@@ -113,12 +113,10 @@ class Pool:
         found = [kit.packets.joined for kit in self.kits if kit.packets is not None]
         if len(found) < 2:
             return found[0] if found else None
-        names = next((one.rows for one in found if one.rows), {})
-        rows = {name: [value for one in found if one.rows for value in one.rows[name]] for name in names}
         account: Counter[str] = Counter()
         for one in found:
             account.update(one.account)
-        return Joined(found[0].rule, rows, dict(account))
+        return Joined([row for one in found for row in one.rows], dict(account))
 
     def results_of(self, part: str) -> Results:
         """Of one part's kits."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.events import BEFORE_S, FACTOR, LONGEST_S, NO_LEVEL, Recovery, recovery
+from tandem_server.analysis.events import BEFORE_S, FACTOR, LONGEST_S, Recovery, recovery
 from tandem_server.analysis.folder import capture_name
 
 Array = NDArray[np.float64]
@@ -31,58 +31,49 @@ NEVER = np.iinfo(np.int64).max // 4
 """Later than anything."""
 GAP_S = 3.0
 """Events nearer than this to another one of the same modem are left out (Mohan §4.2 names no figure)."""
-LEAST_S = 1.0
-"""For so long at least the effect is looked at."""
-UNKNOWN_S = 5.0
-"""So long where t_R cannot be known for want of samples before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Radio:
-    """Events of all modems. ``kind``: ``signal_drop`` or ``handover``; ``change_db`` NaN of a handover."""
+class RadioEvent(NamedTuple):
+    """Of one modem. ``kind``: ``signal_drop`` or ``handover``; ``change_db`` NaN of a handover."""
 
-    t_ns: Whole
-    path: Sequence[str]
-    kind: Sequence[str]
-    change_db: Array
+    t_ns: int
+    path: str
+    kind: str
+    change_db: float
 
 
-@dataclass(frozen=True, slots=True)
-class Flows:
-    """A row a subflow that is known to be a run's. ``path`` "" where it is not known; ``file``: its capture; ``connection``: the same
+class Flow(NamedTuple):
+    """A subflow that is known to be a run's. ``path`` "" where it is not known; ``file``: its capture; ``connection``: the same
     number for subflows of one connection, also in several files. ``start_ns``, ``end_ns``: its first and last packet. ``handshake_ms``
     NaN where it was not seen; ``way``: of the data, place in ``captures.WAYS``."""
 
-    run: Sequence[str]
-    kind: Sequence[str]
-    path: Sequence[str]
-    file: Sequence[str]
-    subflow: Whole
-    connection: Whole
-    start_ns: Whole
-    end_ns: Whole
-    handshake_ms: Array
-    rtt_method: Sequence[str | None]
-    way: Whole
+    run: str
+    kind: str
+    path: str
+    file: str
+    subflow: int
+    connection: int
+    start_ns: int
+    end_ns: int
+    handshake_ms: float
+    rtt_method: str | None
+    way: int
 
 
 @dataclass(frozen=True)
 class Binned:
-    """The subflows' bins in the direction in which their connection's data went, in order of subflow and time. Columns of ``table``
-    (Arrow): ``flow``, row in ``Flows``; ``place``, the bin ``[offset_ns + place · width_ns, + width_ns)``; ``goodput_bytes``,
-    ``in_flight_bytes``, ``rtt_mean_ms``, ``rtt_max_ms``. A bin without a row had no packet. RTTs are absent without samples."""
+    """The subflows' bins in the direction in which their connection's data went, in order of subflow and time; columns of one length.
+    ``flow``: place among the subflows; ``place``: the bin ``[offset_ns + place · width_ns, + width_ns)``. A bin without a row had no
+    packet. RTTs are NaN without samples."""
 
     width_ns: int
     offset_ns: int
-    table: Any
-
-    def __getattr__(self, name: str) -> NDArray[Any]:
-        """A column as an array, absent NaN."""
-        if name not in COLUMNS_OF_BINS:
-            raise AttributeError(name)
-        values = np.asarray(self.table[name].to_numpy())
-        self.__dict__[name] = values
-        return values
+    flow: Whole
+    place: Whole
+    goodput_bytes: Array
+    in_flight_bytes: Array
+    rtt_mean_ms: Array
+    rtt_max_ms: Array
 
     @cached_property
     def starts(self) -> Whole:
@@ -104,170 +95,160 @@ class Binned:
         return np.asarray(place * self.width_ns + self.offset_ns + self.width_ns // 2, dtype=np.int64)
 
 
-COLUMNS_OF_BINS = ("flow", "place", "goodput_bytes", "in_flight_bytes", "rtt_mean_ms", "rtt_max_ms")
-
-
-class Rule(NamedTuple):
-    """Under what the table was made."""
-
-    gap_s: float
-    factor: float
-
-
 @dataclass(slots=True)
 class Joined:
-    """``rows``: columns by name, as ``columns.COLUMNS`` says. ``account``: what was joined, left out and could not be joined."""
+    """``rows``: as ``COLUMNS`` says, absent values None. ``account``: what was joined, left out and could not be joined."""
 
-    rule: Rule
-    rows: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    account: dict[str, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(next(iter(self.rows.values()), ()))
+    rows: list[dict[str, Any]]
+    account: dict[str, int]
 
 
-RULE = Rule(GAP_S, FACTOR)
-
-
-def joined(radio: Radio, flows: Flows, binned: Binned, rule: Rule = RULE) -> Joined:
+def joined(
+    events: Sequence[RadioEvent], flows: Sequence[Flow], binned: Binned, probe: str = "", gap_s: float = GAP_S
+) -> Joined:
     """Every event that stands apart from the others of its modem, with every connection that ran over its path then."""
-    stands = _standing(radio, round(rule.gap_s * SECOND))
+    standing = _standing(events, round(gap_s * SECOND))
     data = _data_of(flows, binned)
-    pairs = _running(radio, flows, binned, stands.apart, data)
-    met = {event for event, _ in pairs}
+    pairs = _running(events, flows, binned, standing, data)
+    met, left_out = {event for event, _ in pairs}, sum(not one.apart for one in standing)
     account = {
-        "events": len(radio.t_ns),
-        "left_out": int((~stands.apart).sum()),
+        "events": len(events),
+        "left_out": left_out,
         "joined": len(met),
-        "without_connection": int(stands.apart.sum()) - len(met),
+        "without_connection": len(events) - left_out - len(met),
         "rows": len(pairs),
     }
     siblings: dict[int, list[int]] = {}
-    for n, connection in enumerate(flows.connection.tolist()):
-        siblings.setdefault(connection, []).append(n)
-    rows = [
-        _row(radio, flows, binned, rule, stands, event, flow, data[flow], siblings[int(flows.connection[flow])])
-        for event, flow in pairs
-    ]
-    return Joined(rule, {name: [row.get(name) for row in rows] for name, *_ in COLUMNS}, account)
+    for flow, one in enumerate(flows):
+        siblings.setdefault(one.connection, []).append(flow)
+    rows = []
+    for event, flow in pairs:
+        own = siblings[flows[flow].connection]
+        row = _row(events[event], standing[event], flows, binned, flow, data[flow], own)
+        row |= {"probe": probe, "gap_s": gap_s, "factor": FACTOR}
+        rows.append({name: _value(kind, row[name]) for name, kind, *_ in COLUMNS})
+    return Joined(rows, account)
 
 
 class _Standing(NamedTuple):
-    """By event. ``apart``: no other one of its path nearer than the gap. ``next_ns``: when that path's next one came. ``other_ns``: how far
-    the nearest event of another path is, ``NEVER`` without one."""
+    """``apart``: no other event of its path nearer than the gap. ``next_ns``: when that path's next one came. ``other_ns``: how far the
+    nearest event of another path is. ``NEVER`` without one."""
 
-    apart: NDArray[np.bool_]
-    next_ns: Whole
-    other_ns: Whole
+    apart: bool
+    next_ns: int
+    other_ns: int
 
 
-def _standing(radio: Radio, gap_ns: int) -> _Standing:
-    count = len(radio.t_ns)
-    apart, following = np.ones(count, dtype=bool), np.full(count, NEVER, dtype=np.int64)
-    other = np.full(count, NEVER, dtype=np.int64)
-    paths = np.array(radio.path, dtype=object)
-    for path in dict.fromkeys(radio.path):
+def _standing(events: Sequence[RadioEvent], gap_ns: int) -> list[_Standing]:
+    """Of each event."""
+    t_ns = np.array([event.t_ns for event in events], dtype=np.int64)
+    paths = np.array([event.path for event in events], dtype=object)
+    apart = np.ones(len(events), dtype=bool)
+    following, other = (np.full(len(events), NEVER, dtype=np.int64) for _ in range(2))
+    for path in set(paths):
         mine = np.flatnonzero(paths == path)
-        mine = mine[np.argsort(radio.t_ns[mine], kind="stable")]
-        t = radio.t_ns[mine]
+        mine = mine[np.argsort(t_ns[mine], kind="stable")]
+        t = t_ns[mine]
         near = np.diff(t) < gap_ns
         apart[mine] = ~(np.append(near, False) | np.append(False, near))
         following[mine[:-1]] = t[1:]
-        others = np.concatenate([[-NEVER], np.sort(radio.t_ns[paths != path]), [NEVER]])
+        others = np.concatenate([[-NEVER], np.sort(t_ns[paths != path]), [NEVER]])
         at = np.searchsorted(others, t)
         nearest = np.minimum(t - others[at - 1], others[at] - t)
         other[mine] = np.where(nearest > NEVER // 2, NEVER, nearest)
-    return _Standing(apart, following, other)
+    columns = (apart.tolist(), following.tolist(), other.tolist())
+    return [_Standing(*one) for one in zip(*columns, strict=True)]
 
 
-def _data_of(flows: Flows, binned: Binned) -> list[tuple[int, int]]:
+def _data_of(flows: Sequence[Flow], binned: Binned) -> list[tuple[int, int]]:
     """By subflow: its connection's first bin with data, and the one after its last; the same for none."""
     found: dict[int, tuple[int, int]] = {}
-    for n, connection in enumerate(flows.connection.tolist()):
+    for n, flow in enumerate(flows):
         rows = binned.of(n)
         places = binned.place[rows][binned.goodput_bytes[rows] > 0]
         if len(places):
-            low, high = found.get(connection, (NEVER, -NEVER))
-            found[connection] = min(low, int(places[0])), max(high, int(places[-1]) + 1)
-    return [found.get(connection, (0, 0)) for connection in flows.connection.tolist()]
+            low, high = found.get(flow.connection, (NEVER, -NEVER))
+            found[flow.connection] = min(low, int(places[0])), max(high, int(places[-1]) + 1)
+    return [found.get(flow.connection, (0, 0)) for flow in flows]
 
 
 def _running(
-    radio: Radio, flows: Flows, binned: Binned, apart: NDArray[np.bool_], data: Sequence[tuple[int, int]]
+    events: Sequence[RadioEvent],
+    flows: Sequence[Flow],
+    binned: Binned,
+    standing: Sequence[_Standing],
+    data: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
     """Events and the subflows on their path between whose ends, and those of their connection's data, they lie; the end not included. A
     subflow that fell silent counts for ``BEFORE_S`` more: polls tell an event late, and some are a subflow's end."""
     first, last = np.array(data, dtype=np.int64).reshape(-1, 2).T * binned.width_ns + binned.offset_ns
-    start, end = np.maximum(flows.start_ns, first), np.minimum(flows.end_ns + BEFORE_NS, last)
-    paths = np.array(flows.path, dtype=object)
+    start = np.maximum(np.array([flow.start_ns for flow in flows], dtype=np.int64), first)
+    end = np.minimum(np.array([flow.end_ns for flow in flows], dtype=np.int64) + BEFORE_NS, last)
+    paths = np.array([flow.path for flow in flows], dtype=object)
     pairs = [
-        (event, flow)
-        for event in np.flatnonzero(apart).tolist()
-        for t_ns in (radio.t_ns[event],)
-        for flow in np.flatnonzero((paths == radio.path[event]) & (start <= t_ns) & (t_ns < end)).tolist()
+        (n, flow)
+        for n, event in enumerate(events)
+        if standing[n].apart
+        for flow in np.flatnonzero((paths == event.path) & (start <= event.t_ns) & (event.t_ns < end)).tolist()
     ]
-    return sorted(pairs, key=lambda pair: (radio.t_ns[pair[0]], pair[1]))
+    return sorted(pairs, key=lambda pair: (events[pair[0]].t_ns, pair[1]))
 
 
 def _row(
-    radio: Radio,
-    flows: Flows,
-    binned: Binned,
-    rule: Rule,
+    event: RadioEvent,
     stands: _Standing,
-    event: int,
+    flows: Sequence[Flow],
+    binned: Binned,
     flow: int,
     data: tuple[int, int],
     siblings: Sequence[int],
 ) -> dict[str, Any]:
-    t_ns, width, (first, last) = int(radio.t_ns[event]), binned.width_ns, data
+    """NaN where it is not known."""
+    own, t_ns, width, (first, last) = flows[flow], event.t_ns, binned.width_ns, data
     # Of its connection, not of itself: a subflow that the event silenced for good has no packets any more.
-    found = _recovery(binned, flow, t_ns, int(stands.next_ns[event]), last * width + binned.offset_ns, rule.factor)
+    found = _recovery(binned, flow, t_ns, stands.next_ns, last * width + binned.offset_ns)
     at = binned.first_at(t_ns)
-    begun = max(binned.first_at(int(flows.start_ns[flow])), first)
+    begun = max(binned.first_at(own.start_ns), first)
     before = max(binned.first_at(t_ns - BEFORE_NS), begun), at
-    during = at, max(at, min(binned.first_at(t_ns + round(_lasted_s(found) * SECOND)), last))
+    during = at, max(at, min(binned.first_at(t_ns + round(found.lasted_s * SECOND)), last))
     stretches = before, during
-    own = [_goodput(binned, flow, stretch) for stretch in stretches]
+    goodput = [_goodput(binned, flow, stretch) for stretch in stretches]
     connection = [
         sum(_goodput(binned, one, stretch) for one in siblings) if stretch[1] > stretch[0] else math.nan
         for stretch in stretches
     ]
-    share = [_over(mine, every) for mine, every in zip(own, connection, strict=True)]
-    known = [one for one in siblings if flows.path[one] not in ("", flows.path[flow])]
+    share = [_over(mine, every) for mine, every in zip(goodput, connection, strict=True)]
+    known = [one for one in siblings if flows[one].path not in ("", own.path)]
     other = max(known, key=lambda one: (np.nan_to_num(_goodput(binned, one, before)), -one), default=None)
     of_other = [_rtts(binned, other, stretch) for stretch in stretches]
     others = [math.nan if other is None else _goodput(binned, other, stretch) for stretch in stretches]
-    handshake, distance = float(flows.handshake_ms[flow]), int(stands.other_ns[event])
     return {
         "t_s": t_ns / SECOND,
-        "path": radio.path[event],
-        "kind": radio.kind[event],
-        "size_db": abs(float(radio.change_db[event])),
-        "both_modems": distance <= TOGETHER_NS,
-        "other_event_s": math.nan if distance == NEVER else distance / SECOND,
-        "run": flows.run[flow],
-        "run_kind": flows.kind[flow],
-        "file": capture_name(flows.file[flow]),
-        "subflow": int(flows.subflow[flow]),
-        "gap_s": rule.gap_s,
-        "factor": rule.factor,
+        "path": event.path,
+        "kind": event.kind,
+        "size_db": abs(event.change_db),
+        "both_modems": stands.other_ns <= TOGETHER_NS,
+        "other_event_s": math.nan if stands.other_ns == NEVER else stands.other_ns / SECOND,
+        "run": own.run,
+        "run_kind": own.kind,
+        "file": capture_name(own.file),
+        "subflow": own.subflow,
         "t_r_s": found.t_r_s,
         "why": found.why,
         "silent_s": found.silent_s,
-        "rtt_method": flows.rtt_method[flow],
-        "handshake_rtt_ms": handshake,
+        "rtt_method": own.rtt_method,
+        "handshake_rtt_ms": own.handshake_ms,
         "rtt_before_ms": found.level_ms,
         "rtt_peak_ms": found.peak_ms,
-        "rtt_peak_normalised": _over(found.peak_ms, handshake),
+        "rtt_peak_normalised": _over(found.peak_ms, own.handshake_ms),
         **{f"{name}_s": max(b - a, 0) * (width / SECOND) for name, (a, b) in zip(_TWO, stretches, strict=True)},
-        **_twice("goodput_{}_bit_per_s", own),
-        "goodput_loss": 1 - _over(own[1], own[0]),
+        **_twice("goodput_{}_bit_per_s", goodput),
+        "goodput_loss": 1 - _over(goodput[1], goodput[0]),
         **_twice("connection_{}_bit_per_s", connection),
         "connection_loss": 1 - _over(connection[1], connection[0]),
         **_twice("share_{}", share),
         "share_change": share[1] - share[0],
-        "other_path": "" if other is None else flows.path[other],
+        "other_path": "" if other is None else flows[other].path,
         **_twice("other_{}_bit_per_s", others),
         **_twice("other_rtt_{}_ms", [middle for middle, _ in of_other]),
         "other_rtt_peak_ms": of_other[1][1],
@@ -286,21 +267,14 @@ def _over(value: float, of: float) -> float:
     return value / of if of > 0 else math.nan
 
 
-def _recovery(binned: Binned, flow: int, event_ns: int, next_ns: int, end_ns: int, factor: float) -> Recovery:
+def _recovery(binned: Binned, flow: int, event_ns: int, next_ns: int, end_ns: int) -> Recovery:
     """``events.recovery`` over bins instead of samples."""
     rows = binned.of(flow)
     middle_ns = binned.middle_ns(binned.place[rows])
     high = int(np.searchsorted(middle_ns, event_ns + LONGEST_NS + 1))
     t_s = (middle_ns[:high] - event_ns) / SECOND
     mean, most = (values[rows][:high] for values in (binned.rtt_mean_ms, binned.rtt_max_ms))
-    return recovery(t_s, mean, 0.0, (next_ns - event_ns) / SECOND, (end_ns - event_ns) / SECOND, factor, most)
-
-
-def _lasted_s(found: Recovery) -> float:
-    """The effect: t_R, ``LEAST_S`` at least; where it did not end, as far as it was seen; ``UNKNOWN_S`` where nothing is known of it."""
-    if not found.why:
-        return min(max(found.t_r_s, LEAST_S), found.seen_s)
-    return min(UNKNOWN_S, found.seen_s) if found.why in NO_LEVEL else found.seen_s
+    return recovery(t_s, mean, 0.0, (next_ns - event_ns) / SECOND, (end_ns - event_ns) / SECOND, most)
 
 
 def _rows_in(binned: Binned, flow: int, stretch: tuple[int, int]) -> slice:
@@ -373,26 +347,18 @@ COLUMNS = (
 """Name, kind, unit, meaning."""
 
 
-def records(joined: Joined) -> Iterator[dict[str, Any]]:
-    """The rows, absent values None."""
-    columns = [(name, kind, joined.rows[name]) for name, kind, *_ in COLUMNS] if joined.rows else []
-    for n in range(len(joined)):
-        yield {name: _value(kind, values[n]) for name, kind, values in columns}
-
-
 def as_csv(joined: Joined) -> str:
     """With a header; numbers with a point, an absent value empty, yes and no as 1 and 0."""
     out = io.StringIO()
     writer = csv.DictWriter(out, [name for name, *_ in COLUMNS], lineterminator="\n")
     writer.writeheader()
-    for row in records(joined):
+    for row in joined.rows:
         writer.writerow({key: int(value) if isinstance(value, bool) else value for key, value in row.items()})
     return out.getvalue()
 
 
 def _value(kind: str, value: Any) -> Any:  # noqa: ANN401  (what the column holds)
-    if value is None:
+    """Of the column's kind; what is not known None."""
+    if value is None or (kind == "float" and math.isnan(value)):
         return None
-    if kind == "float":
-        return None if math.isnan(value) else float(value)
-    return {"str": str, "int": int, "bool": bool}[kind](value)
+    return {"str": str, "int": int, "bool": bool, "float": float}[kind](value)

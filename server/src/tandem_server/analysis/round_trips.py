@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tandem.schema.grades import SCALES
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
-from tandem_server.analysis.estimates import LEAST, RESAMPLES, SEED, Estimate, ends
+from tandem_server.analysis.estimates import RESAMPLES, Estimate, drawn_again, ends
 from tandem_server.analysis.records import Clock, Piece
 from tandem_server.quantile import nearest_rank
 
@@ -57,14 +57,8 @@ class PathTrips:
             kept &= (self.t_s < begun) | (self.t_s > ended)
         if bool(kept.all()):
             return self
-        return replace(
-            self,
-            instant=self.instant[kept],
-            t_s=self.t_s[kept],
-            rtt_ms=self.rtt_ms[kept],
-            code=self.code[kept],
-            beside_run=self.beside_run[kept],
-        )
+        columns = ("instant", "t_s", "rtt_ms", "code", "beside_run")
+        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
 
 def load(pieces: Iterable[Piece], clock: Clock, operators: Mapping[str, str]) -> dict[str, PathTrips]:
@@ -189,11 +183,7 @@ def together(of: Joint, a: int, b: int) -> Together | None:
     columns = (np.ones(len(window)), impaired[a], impaired[b], impaired[a] & impaired[b])
     counts = np.stack([np.bincount(window, weights=column.astype(np.float64)) for column in columns])
     whole = counts.sum(axis=1)
-    windows = counts.shape[1]
-    drawn = np.zeros((0, 4))
-    if windows >= LEAST:
-        chance = np.random.default_rng(SEED)
-        drawn = np.stack([counts[:, chance.integers(0, windows, windows)].sum(axis=1) for _ in range(RESAMPLES)])
+    drawn = drawn_again(counts.shape[1], lambda picked: counts[:, picked].sum(axis=2).T).reshape(-1, 4)
     n, in_a = int(whole[0]), int(whole[1])
     alone = _estimate(whole[2] / whole[0], drawn[:, 2] / np.maximum(drawn[:, 0], 1), n)
     given = _estimate(whole[3] / whole[1], _ratio(drawn[:, 3], drawn[:, 1]), in_a) if in_a else None

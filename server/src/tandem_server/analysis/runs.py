@@ -41,15 +41,13 @@ def offered_bit_per_s(links: list[Link | None], start_s: float, end_s: float) ->
 
 @dataclass(frozen=True, slots=True)
 class RunSubflow:
-    """``share`` 0 to 1 of the run's received bytes. ``rtt_ms_median`` at the sender; ``rtt_samples`` 0 when the database has
-    none and the manifest's value stands in."""
+    """``share`` 0 to 1 of the run's received bytes. ``rtt_ms_median`` at the sender; the manifest's value where the database has none."""
 
     path: str | None
     operator: str | None
     bytes: int
     share: float | None
     rtt_ms_median: float | None
-    rtt_samples: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +198,6 @@ def _subflows(
                 whole(entry, "bytes") or 0,
                 number(entry, "share"),
                 float(np.median(values)) if values else number(entry, "rtt_ms_median"),
-                len(values),
             )
         )
     return out

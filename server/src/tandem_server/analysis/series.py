@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,8 +101,7 @@ LEAST_EVENTS = 3
 """A quartile of fewer values than this is no quartile: the band is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(NamedTuple):
     """``offset_s`` and, of one length, median and quartiles over the events that have values there; ``n`` events that had any.
 
     Where no event has a value the curve is NaN; quartiles are NaN below LEAST_EVENTS.
@@ -112,45 +111,40 @@ class Curve:
     median: Array
     low: Array
     high: Array
-    count: NDArray[np.int64]
     n: int
 
 
-def curve(
-    events_s: Sequence[float],
-    series: Sequence[tuple[Array, Array]],
-    span_s: float = SPAN_S,
-    step_s: float = STEP_S,
-) -> Curve:
+def curve(of: Sequence[tuple[Sequence[float], Sequence[tuple[Array, Array]]]]) -> Curve:
     """For each event the mean of the samples in each step around it, then median and quartiles over the events.
 
-    ``series``: (time, value) arrays of the quantity; a step without samples of an event stays empty, nothing is interpolated.
+    ``of``: events, and the (time, value) arrays of the quantity that they may have moved; a step without samples of an event stays
+    empty, nothing is interpolated.
     """
-    edges = np.arange(-span_s, span_s + step_s / 2, step_s)
+    edges = np.arange(-SPAN_S, SPAN_S + STEP_S / 2, STEP_S)
+    table = np.array([row for events, series in of for row in _around_each(events, series, edges)])
+    offsets = (edges[:-1] + edges[1:]) / 2
+    median, low, high = (np.full(len(offsets), np.nan) for _ in range(3))
+    if len(table):
+        count = np.sum(np.isfinite(table), axis=0)
+        some, enough = count > 0, count >= LEAST_EVENTS
+        median[some] = np.nanmedian(table[:, some], axis=0)
+        if enough.any():
+            low[enough], high[enough] = np.nanquantile(table[:, enough], [0.25, 0.75], axis=0)
+    return Curve(offsets, median, low, high, len(table))
+
+
+def _around_each(events_s: Sequence[float], series: Sequence[tuple[Array, Array]], edges: Array) -> Iterator[Array]:
+    """Means between ``edges``, of each event that has any."""
     times = np.concatenate([np.empty(0), *(t for t, _ in series)])
     values = np.concatenate([np.empty(0), *(v for _, v in series)])
     known = np.flatnonzero(np.isfinite(values))
     known = known[np.argsort(times[known], kind="stable")]
     times, values = times[known], values[known]
-    rows: list[Array] = []
     for event in events_s:
-        near = slice(*np.searchsorted(times, (event - span_s, event + span_s)))
+        near = slice(*np.searchsorted(times, (event + edges[0], event + edges[-1])))
         if near.start == near.stop:
             continue
         place = np.digitize(times[near] - event, edges) - 1
         sums = np.bincount(place, weights=values[near], minlength=len(edges))[: len(edges) - 1]
         counts = np.bincount(place, minlength=len(edges))[: len(edges) - 1]
-        with np.errstate(invalid="ignore"):  # 0/0 is a step without samples: NaN is meant
-            rows.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
-    offsets = (edges[:-1] + edges[1:]) / 2
-    empty = np.full(len(offsets), np.nan)
-    if not rows:
-        return Curve(offsets, empty, empty, empty, np.zeros(len(offsets), dtype=np.int64), 0)
-    table = np.array(rows)
-    count = np.sum(np.isfinite(table), axis=0).astype(np.int64)
-    some, enough = count > 0, count >= LEAST_EVENTS
-    median, low, high = empty.copy(), empty.copy(), empty.copy()
-    median[some] = np.nanmedian(table[:, some], axis=0)
-    if enough.any():
-        low[enough], high[enough] = np.nanquantile(table[:, enough], [0.25, 0.75], axis=0)
-    return Curve(offsets, median, low, high, count, len(rows))
+        yield np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)

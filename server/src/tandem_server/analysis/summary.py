@@ -9,10 +9,11 @@ from typing import Any
 from tandem_server.analysis import arms, scores
 from tandem_server.analysis.arms import Comparison
 from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.events import FACTOR
 from tandem_server.analysis.material import classes_of
 from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.pool import Pool
-from tandem_server.analysis.radio_packets import Joined
+from tandem_server.analysis.radio_packets import GAP_S, Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.tables.results import Overview, Results
 from tandem_server.analysis.tables.view import Table
@@ -73,7 +74,7 @@ def summary(
         "signal_drops": _drops(e),
         "mobility": _of(e.mobility_score, "accuracy", "false_starts", "missed_starts"),
         "mobility_by_events": (classes or classes_of(e)).as_json(),
-        "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
+        "radio_packets": _radio_packets(joined),
         "runs": [{**_of(run, *_RUN), "subflows": [_of(s, *_SUBFLOW) for s in run.subflows]} for run in e.runs],
         **tables_as_json(e.results),
         "arms": plain_table(arms.table(compared)),
@@ -83,6 +84,10 @@ def summary(
         "versions": versions(e),
         "interrupted": e.campaign.interrupted,
     }
+
+
+def _radio_packets(joined: Joined | None) -> dict[str, Any] | None:
+    return None if joined is None else {"gap_s": GAP_S, "factor": FACTOR, **joined.account}
 
 
 def versions(e: Evaluation) -> dict[str, str]:
@@ -124,14 +129,13 @@ def pool_summary(pool: Pool, compared: Sequence[Comparison] = ()) -> dict[str, A
     own = {kit.probe: summary(kit.evaluation, classes=pool.classes) for kit in pool.kits}
     each = list(own.values())
     stopped = [f"{probe}: {one['interrupted']}" for probe, one in own.items() if one["interrupted"]]
-    joined = pool.joined
     return {
         **each[0],
         **{key: _sum(one[key] for one in each) for key in ("radio_records", "polls_late")},
         **{key: _sums([one[key] for one in each]) for key in _SUMS},
         "duration_s": max((one["duration_s"] for one in each if one["duration_s"] is not None), default=None),
         "mobility": each[0]["mobility"] if len(each) == 1 else dict.fromkeys(each[0]["mobility"]),
-        "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
+        "radio_packets": _radio_packets(pool.joined),
         **{key: [{"probe": p, **row} for p, one in own.items() for row in one[key]] for key in ("runs", "captures")},
         **tables_as_json(pool.results),
         "arms": plain_table(arms.table(compared)),

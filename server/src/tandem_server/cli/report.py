@@ -21,7 +21,7 @@ from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, eva
 from tandem_server.analysis.mobility_classes import Fit, from_json
 from tandem_server.analysis.one_run import account_of
 from tandem_server.analysis.pool import BY
-from tandem_server.analysis.radio_packets import COLUMNS, TABLE, Joined, as_csv, records
+from tandem_server.analysis.radio_packets import COLUMNS, TABLE, Joined, as_csv
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.records import (
     DATABASE,
@@ -267,7 +267,7 @@ def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None)
         return
     _write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
     importlib.import_module("tandem_server.analysis.traces.tables").write_table(
-        folder / f"{TABLE}.parquet", list(records(joined)), {name: kind for name, kind, *_ in COLUMNS}
+        folder / f"{TABLE}.parquet", joined.rows, {name: kind for name, kind, *_ in COLUMNS}
     )
 
 

@@ -22,7 +22,7 @@ from tandem.schema.record import RecordError, Value
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.captures import KINDS, WAYS, read
 from tandem_server.analysis.folder import Capture, capture_name
-from tandem_server.analysis.radio_packets import BEFORE_NS, LONGEST_NS, Flows, Radio, joined
+from tandem_server.analysis.radio_packets import BEFORE_NS, LONGEST_NS, Flow, RadioEvent, joined
 from tandem_server.analysis.reading import mapping, mappings, text
 from tandem_server.analysis.traces import tables
 from tandem_server.derived.tables import BIN_NS
@@ -154,7 +154,7 @@ class RunTraces:
         # Matched by the run's own account, as the papers' figures are: the capture lists every run that may be in it.
         told = [{**one, "files": [{"name": name}]} for one in manifests]
         found, flows, binned, _ = read(out, [part], BIN_NS, told, [Capture(name, 0, None, own, path, False)], 0)
-        if not any(flows.path):
+        if not any(flow.path for flow in flows):
             return []
         events = joined(self._radio(probe, flows), flows, binned).rows
         recovered, at = self._recovered(events), _recovered_at(events)
@@ -164,57 +164,54 @@ class RunTraces:
         }
         of_manifest = {str(one["id"]): one for one in manifests}
         points: list[Point] = []
-        for n, (run, kind, own_path) in enumerate(zip(flows.run, flows.kind, flows.path, strict=True)):
-            if not own_path:
+        for flow in flows:
+            if not flow.path:
                 continue
-            subflow, way = int(flows.subflow[n]), WAYS[flows.way[n]]
-            fields = _fields(totals[connection[subflow], subflow, way]) | recovered.get((run, subflow), {})
-            tags = {"probe": probe, "run": run, "kind": kind, "path": own_path, "subflow": str(subflow)}
-            if operator := _operator(of_manifest[run], own_path):
+            key, own_number = (flow.run, flow.subflow), connection[flow.subflow]
+            fields = _fields(totals[own_number, flow.subflow, WAYS[flow.way]]) | recovered.get(key, {})
+            tags = {"probe": probe, "run": flow.run, "kind": flow.kind, "path": flow.path, "subflow": str(flow.subflow)}
+            if operator := _operator(of_manifest[flow.run], flow.path):
                 tags["operator"] = operator
-            points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
-            by_second = seconds.of(connection[subflow], subflow, int(flows.way[n]), at.get((run, subflow), {}))
+            points.append(Point(RUN_TRACE.name, tags, fields, flow.start_ns))
+            by_second = seconds.of(own_number, flow.subflow, flow.way, at.get(key, {}))
             points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
-        for n in {int(flows.connection[n]): n for n in reversed(range(len(flows.run)))}.values():
-            fields = _fields(totals[connection[int(flows.subflow[n])], None, WAYS[flows.way[n]]])
-            tags = {"probe": probe, "run": flows.run[n], "kind": flows.kind[n]}
-            points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
-            by_second = seconds.of(connection[int(flows.subflow[n])], None, int(flows.way[n]), {})
+        for flow in {flow.connection: flow for flow in reversed(flows)}.values():
+            own_number = connection[flow.subflow]
+            fields = _fields(totals[own_number, None, WAYS[flow.way]])
+            tags = {"probe": probe, "run": flow.run, "kind": flow.kind}
+            points.append(Point(RUN_TRACE.name, tags, fields, flow.start_ns))
+            by_second = seconds.of(own_number, None, flow.way, {})
             points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for point in points:
             check_server(point.measurement, point.tags, point.fields)
         return points
 
-    def _radio(self, probe: str, flows: Flows) -> Radio:
+    def _radio(self, probe: str, flows: Sequence[Flow]) -> list[RadioEvent]:
         """The modems' events while these subflows lasted, and so long before and after that another one is seen to follow."""
-        low = int(flows.start_ns.min()) - BEFORE_NS
-        high = int(flows.end_ns.max()) + LONGEST_NS
+        low = min(flow.start_ns for flow in flows) - BEFORE_NS
+        high = max(flow.end_ns for flow in flows) + LONGEST_NS
         kinds = " OR ".join(f"\"kind\" = '{kind}'" for kind in KINDS)
         asked = (
             f'SELECT "seq", "change_db" FROM "event" WHERE "probe" = $probe AND time >= {low} AND time <= {high}'  # noqa: S608  numbers and words of this program
             f' AND ({kinds}) GROUP BY "path", "kind"'
         )
-        events = sorted(
-            (int(row[0]), series.tags["path"], series.tags["kind"], math.nan if row[2] is None else float(row[2]))
+        return sorted(
+            RadioEvent(
+                int(row[0]), series.tags["path"], series.tags["kind"], math.nan if row[2] is None else float(row[2])
+            )
             for series in self._store.query(asked, {"probe": probe})
             if series.tags.get("path")
             for row in series.rows
         )
-        return Radio(
-            np.array([one[0] for one in events], dtype=np.int64),
-            [one[1] for one in events],
-            [one[2] for one in events],
-            np.array([one[3] for one in events], dtype=np.float64),
-        )
 
-    def _recovered(self, rows: Mapping[str, Sequence[Any]]) -> dict[tuple[str, int], Fields]:
+    def _recovered(self, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Fields]:
         """By run and subflow its events that stand apart, and t_R of those that have one."""
-        known: dict[tuple[str, int], list[float]] = defaultdict(list)
-        for run, subflow, t_r_s in zip(rows["run"], rows["subflow"], rows["t_r_s"], strict=True):
-            known[run, int(subflow)].append(float(t_r_s))
+        known: dict[tuple[str, int], list[float | None]] = defaultdict(list)
+        for row in rows:
+            known[row["run"], row["subflow"]].append(row["t_r_s"])
         made: dict[tuple[str, int], Fields] = {}
         for key, values in known.items():
-            there = [value for value in values if math.isfinite(value)]
+            there = [value for value in values if value is not None]
             made[key] = {"events": len(values), "recoveries": len(there)}
             if there:
                 made[key] |= {"t_r_median_s": float(np.median(there)), "t_r_max_s": max(there)}
@@ -227,12 +224,12 @@ def _columns(rows: Any) -> dict[str, Any]:  # noqa: ANN401  (pyarrow.Table)
     return {name: rows[name].to_numpy() for name in COLUMNS if name != "direction"} | named
 
 
-def _recovered_at(rows: Mapping[str, Sequence[Any]]) -> dict[tuple[str, int], dict[int, float]]:
+def _recovered_at(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], dict[int, float]]:
     """By run and subflow t_R by the time of its event."""
     found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
-    for run, subflow, t_s, t_r_s in zip(rows["run"], rows["subflow"], rows["t_s"], rows["t_r_s"], strict=True):
-        if math.isfinite(float(t_r_s)):
-            found[run, int(subflow)][round(float(t_s) * 1e9)] = float(t_r_s)
+    for row in rows:
+        if row["t_r_s"] is not None:
+            found[row["run"], row["subflow"]][round(row["t_s"] * 1e9)] = row["t_r_s"]
     return found
 
 

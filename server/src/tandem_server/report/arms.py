@@ -78,7 +78,7 @@ def _compared(one: Comparison) -> Compared:
     drawn, csv = Picture("", b""), ""
     if sheet is not None:
         drawn, csv = picture(sheet, f"Arms compared: {title}"), as_csv(sheet)
-    shown = [[Shown(text, is_text) for text, (_, _, is_text) in zip(row, _HEADS, strict=True)] for row in rows]
+    shown = [[Shown(text) for text in row] for row in rows]
     table = ShownTable(title, "", list(_HEADS), shown, 0)
     name = f"{PREFIX}{safe(one.campaign)}-{safe(one.step)}"
     return Compared(title, [sentence(one, e) for e in one.hurts], table, name, *drawn, csv)

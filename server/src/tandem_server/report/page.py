@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from statistics import fmean, median
 from typing import Any
@@ -14,10 +13,11 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from tandem_server.analysis import scores
+from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.events import HELD_S, LARGE_DB
+from tandem_server.analysis.events import FACTOR, HELD_S, LARGE_DB
 from tandem_server.analysis.pool import Pool
-from tandem_server.analysis.radio_packets import Joined, records
+from tandem_server.analysis.radio_packets import GAP_S, Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.runs import run_rtt_ms
 from tandem_server.analysis.summary import versions
@@ -27,7 +27,6 @@ from tandem_server.report.figures.figure import Drawn, by_paper
 from tandem_server.report.figures.sheet import Sheet, picture
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.result_tables import shown, substituted
-from tandem_server.report.words import ABSENT, THIN, count, fixed, mega, percent
 
 
 def part_of_this_program(name: str) -> str:
@@ -85,7 +84,8 @@ def render(pool: Pool, drawn: Sequence[Drawn], arms: Sequence[Compared] = ()) ->
         "truth": truth,
         "operators": operators,
         "named": pool.material.named(),
-        "tiles": tiles(e),
+        "still": _still(e),
+        "punctual": _punctual(e),
         "commute": timeline.commute(e, colours),
         "detail": timeline.detail(e, colours),
         "around": timeline.around(e),
@@ -161,18 +161,18 @@ _KINDS: tuple[tuple[str, Callable[[_Effect], bool]], ...] = (
 def _effects(joined: Joined) -> dict[str, Any]:
     """``rows``: kind, how many, then for each of ``heads`` the median with its number of values. ``why``: how often t_R is lacking, by
     reason."""
-    found = list(records(joined))
     rows = []
     for name, mine in _KINDS:
-        if own := [row for row in found if mine(row)]:
+        if own := [row for row in joined.rows if mine(row)]:
             rows.append((name, len(own), [_middle([row[key] for row in own], form) for key, _, form in _MEDIANS]))
     why: dict[str, int] = {}
-    for row in found:
+    for row in joined.rows:
         if row["why"]:
             reason = row["why"].replace("_", " ")
             why[reason] = why.get(reason, 0) + 1
     heads = [head for _, head, _ in _MEDIANS]
-    return {"heads": heads, "rows": rows, "why": why, "rule": joined.rule, "account": joined.account, "held_s": HELD_S}
+    rule = {"gap_s": GAP_S, "factor": FACTOR, "held_s": HELD_S}
+    return {"heads": heads, "rows": rows, "why": why, "account": joined.account, **rule}
 
 
 def _middle(values: Sequence[float | None], form: str) -> str:
@@ -180,92 +180,30 @@ def _middle(values: Sequence[float | None], form: str) -> str:
     return f"{form.format(median(known))} (n={len(known)})" if known else "–"
 
 
-# --- the headline: did everything arrive, and the five figures that say whether the kit did its work
+# --- the headline
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """``tone``: good, bad or plain."""
-
-    label: str
-    value: str
-    unit: str
-    notes: tuple[str, ...]
-    tone: str = "plain"
-
-
-def tiles(e: Evaluation) -> list[Tile]:
-    """Records, handovers, mobility, goodput while still, polls."""
-    return [_records(e), _handovers(e), _mobility(e), _still(e), _polls(e)]
-
-
-def _records(e: Evaluation) -> Tile:
-    a = e.account
-    notes: tuple[str, ...] = f"of {count(a.made)} made, {count(a.sent)} sent", f"{count(a.lost)} lost"
-    if a.made is None:
-        notes = ("the probe left no count of those made",)
-    elif a.lost is None:
-        notes = f"of {count(a.made)} made, {count(a.sent)} sent", "the database could not be asked"
-    tone = "plain" if a.lost is None else "good" if a.lost == 0 else "bad"
-    return Tile("Records in the database", count(a.in_database), "", notes, tone)
-
-
-def _handovers(e: Evaluation) -> Tile:
-    score = e.handover_score
-    if score is None:
-        seen = len(e.events("handover"))
-        return Tile("Handovers seen", count(seen), "", ("no truth to compare with",))
-    if score.true == 0:
-        return Tile("Handovers detected", "none", "", ("none was played", f"{score.false} false"))
-    tone = "good" if score.detected == score.true and score.false == 0 else "plain"
-    return Tile(
-        "Handovers detected",
-        count(score.detected),
-        f"of {score.true}",
-        (f"within 2{THIN}s", f"{score.false} false"),
-        tone,
+def _still(e: Evaluation) -> dict[str, Any] | None:
+    """Means over the MPTCP runs that had the links for themselves while still; ``ratio`` and ``offered`` None where no capacity is known.
+    None without such a run."""
+    alone = [r for r in e.runs if r.kind == "mptcp" and r.pairing != "simultaneous" and r.activity == "still"]
+    goodputs = [r.goodput_bit_per_s for r in alone if r.goodput_bit_per_s is not None]
+    if not goodputs:
+        return None
+    ratios = [r.ratio for r in alone if r.ratio is not None]
+    offered = [r.capacity_bit_per_s or 0.0 for r in alone if r.ratio is not None]
+    means: dict[str, float | None] = (
+        {"ratio": fmean(ratios), "offered": fmean(offered)} if ratios else {"ratio": None, "offered": None}
     )
+    return {"runs": len(goodputs), "goodput": fmean(goodputs), **means}
 
 
-def _mobility(e: Evaluation) -> Tile:
-    score = e.mobility_score
-    if score is None or score.accuracy is None:
-        starts = len(e.events("mobility_start"))
-        return Tile("Mobility starts seen", count(starts), "", ("no truth to compare with",))
-    starts_line = f"{score.false_starts} false, {score.missed_starts} missed starts"
-    return Tile("Mobility state", fixed(score.accuracy * 100), "%", ("of the time right", starts_line))
-
-
-def _still(e: Evaluation) -> Tile:
-    label = "MPTCP while still"
-    runs = [
-        r
-        for r in e.runs
-        if r.kind == "mptcp"
-        and r.pairing != "simultaneous"
-        and r.activity == "still"
-        and r.goodput_bit_per_s is not None
-    ]
-    if not runs:
-        return Tile(label, ABSENT, "", ("no MPTCP run had the links for itself while still",))
-    goodput = mega(fmean(r.goodput_bit_per_s or 0.0 for r in runs))
-    ratios = [r.ratio for r in runs if r.ratio is not None]
-    many = (f"mean of {len(runs)} runs",) if len(runs) > 1 else ()
-    if not ratios:
-        return Tile(label, goodput, "Mbit/s", ("capacity not known in the field", *many))
-    offered = mega(fmean(r.capacity_bit_per_s or 0.0 for r in runs if r.ratio is not None))
-    return Tile(label, goodput, "Mbit/s", (f"{percent(fmean(ratios))} of the {offered} offered", *many))
-
-
-def _polls(e: Evaluation) -> Tile:
+def _punctual(e: Evaluation) -> tuple[int, float | None]:
+    """How many polls were made, and the 99 % quantile of their lateness, ms."""
     polls = [p for p in mapping(e.campaign.collector or {}, "polls").values() if isinstance(p, dict)]
     made = sum(whole(p, "made") or 0 for p in polls) or sum(len(s.t_s) for s in e.recorded.radio.values())
     worst = max((v for p in polls if (v := number(p, "late_ms_p99")) is not None), default=None)
     if worst is None:
         late = [s.late_ms[np.isfinite(s.late_ms)] for s in e.recorded.radio.values()]
-        values = np.concatenate(late) if late else np.empty(0)
-        worst = float(np.quantile(values, 0.99)) if len(values) else None
-    notes = [f"of {count(made)} by more than 100{THIN}ms"]
-    if worst is not None:
-        notes.append(f"99{THIN}% within {fixed(worst, 0 if worst >= 10 else 1)}{THIN}ms")
-    return Tile("Polls late", count(e.polls_late), "", tuple(notes), "good" if e.polls_late == 0 else "plain")
+        worst = quantile(np.concatenate([np.empty(0), *late]).tolist(), 0.99)
+    return made, worst

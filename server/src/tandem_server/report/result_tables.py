@@ -27,7 +27,6 @@ class Shown:
     """One cell. ``range``: the quartiles, in words. ``bar``: per cent of the column's greatest value; None: no bar."""
 
     text: str
-    is_text: bool
     range: str = ""
     bar: float | None = None
 
@@ -45,11 +44,11 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class ShownExperiment:
-    """Everything about one experiment."""
+    """Everything about one experiment; ``charts`` by title."""
 
     name: str
     tables: list[ShownTable]
-    charts: list[Chart]
+    charts: dict[str, Sheet]
 
 
 def shown(results: Results) -> list[ShownExperiment]:
@@ -112,7 +111,7 @@ def _table(table: Table) -> ShownTable:
             bar = None
             if column.key == main and most and isinstance(cell, int | float):
                 bar = max(0.0, cell / most * 100)
-            cells.append(Shown(value(cell, column.unit), column.unit == "", spread, bar))
+            cells.append(Shown(value(cell, column.unit), spread, bar))
         rows.append(cells)
     heads = [(c.title, _UNITS.get(c.unit, c.unit), c.unit == "") for c in (table.columns[n] for n in kept)]
     same = ", ".join(
@@ -131,44 +130,39 @@ _SPOTS = 25
 """Points of a curve that are marked each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A sheet with what stands above and beneath it."""
-
-    title: str
-    sheet: Sheet
-    note: str = ""
-
-
 def line_chart(
     title: str,
     x_name: str,
     y_name: str,
     curves: Sequence[tuple[str, Sequence[tuple[float, float]]]],
     note: str = "",
-) -> Chart | None:
-    """Curves by name; None without two points of any. Absent and endless values must be left out before."""
+) -> dict[str, Sheet]:
+    """Curves by name, a sheet by its title; none without two points of any. Absent and endless values must be left out before."""
     shown = [(name, sorted(points)) for name, points in curves if len(points) > 1]
     if not shown:
-        return None
+        return {}
     marks = [Line(name, points, spots=len(points) <= _SPOTS) for name, points in shown[:MOST]]
     more = f" {len(shown) - MOST} more in the CSV." if len(shown) > MOST else ""
     panel = Panel("", marks, Axis(x_name), Axis(y_name, zero=True))
-    return Chart(title, Sheet([panel]), (note + more).strip())
+    return {title: Sheet([panel], (note + more).strip())}
 
 
-def charts(results: Results, experiment: str) -> list[Chart]:
+def charts(results: Results, experiment: str) -> dict[str, Sheet]:
     """Of one experiment's runs; empty where a curve would have one point."""
-    made = {
-        "dash": lambda: _plays(results.of(experiment)),
-        "pageload": lambda: _values(results.tables[experiment]),
-        "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
-        "latency": lambda: [_cdf("RTT by path", results.of(experiment), "streams", ("path", "loaded"), "rtt_ms")],
-    }.get(experiment, list)()
-    return [chart for chart in made if chart is not None]
+    runs = results.of(experiment)
+    match experiment:
+        case "dash":
+            return _plays(runs)
+        case "pageload":
+            return _values(results.tables[experiment])
+        case "reachability":
+            return _cdf("RTT by way", runs, "ways", ("way",), "name_rtt_ms")
+        case "latency":
+            return _cdf("RTT by path", runs, "streams", ("path", "loaded"), "rtt_ms")
+    return {}
 
 
-def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
+def _plays(runs: Sequence[Facts]) -> dict[str, Sheet]:
     """Buffer and bitrate over time: the first play of each kind, length of segment and rule, at most ``MOST``."""
     first: dict[str, Facts] = {}
     for run in runs:
@@ -186,15 +180,16 @@ def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
         rates.append((name, [(t, rate / 1e6) for t, r in thin if (rate := number(r, "bitrate_bit_per_s")) is not None]))
     whose = ", ".join(dict.fromkeys(run.probe for run in first.values() if run.probe))
     note = f"The first play of each kind, length of segment and rule{f': of {whose}' if whose else ''}."
-    return [
-        line_chart("Buffer over time", "seconds since the manifest was asked for", "s of video", levels, note=note),
-        line_chart("Bitrate chosen", "seconds since the manifest was asked for", "Mbit/s", rates),
-    ]
+    x = "seconds since the manifest was asked for"
+    return {
+        **line_chart("Buffer over time", x, "s of video", levels, note=note),
+        **line_chart("Bitrate chosen", x, "Mbit/s", rates),
+    }
 
 
-def _values(tables: Sequence[Table]) -> list[Chart | None]:
+def _values(tables: Sequence[Table]) -> dict[str, Sheet]:
     """The loads' times by kind and path, every load a step."""
-    made = []
+    made: dict[str, Sheet] = {}
     for key, title in (("page_load_time_ms", "Page load time"), ("object_load_time_ms", "Object load time")):
         for table in tables:
             columns = [table.value_columns.index(c) for c in ("kind", "path", key)]
@@ -204,11 +199,11 @@ def _values(tables: Sequence[Table]) -> list[Chart | None]:
                 if isinstance(value, int | float):
                     found.setdefault(", ".join(str(p) for p in (kind, path) if p), []).append(float(value))
             curves = [(name, cdf(values, 100)) for name, values in sorted(found.items())]
-            made.append(line_chart(title, "ms", "share of loads below", curves))
+            made |= line_chart(title, "ms", "share of loads below", curves)
     return made
 
 
-def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> Chart | None:
+def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> dict[str, Sheet]:
     """From the quantiles that the runs tell, medians over runs."""
     word = {True: "under load", False: "idle"}
 

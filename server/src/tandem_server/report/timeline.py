@@ -262,16 +262,13 @@ def around(e: Evaluation) -> Sheet | None:
     for kind, words in _KINDS:
         events = times_of(e, kind)
         for title, unit, end in _EFFECTS:
-            # Events and series of one operator belong together; the operators' events are then pooled.
-            pooled_t: list[float] = []
-            series: list[tuple[Array, Array]] = []
-            shift = 0.0
+            # Events and series of one operator belong together.
+            by_operator = []
             for operator in sorted({o for _, o in events}):
                 own = [s for s in e.recorded.subflows if s.end == end and s.operator == operator and s.run in mptcp]
-                pooled_t += [t + shift for t, o in events if o == operator]
-                series += [(s.t_s + shift, s.rtt_ms if end == "server" else s.goodput_bit_per_s / 1e6) for s in own]
-                shift += e.end_s + 4 * SPAN_S  # apart on one axis, so that no operator's event sees another's series
-            found = curve(pooled_t, series)
+                series = [(s.t_s, s.rtt_ms if end == "server" else s.goodput_bit_per_s / 1e6) for s in own]
+                by_operator.append(([t for t, o in events if o == operator], series))
+            found = curve(by_operator)
             if found.n == 0:
                 continue
             marks: list[Mark] = []

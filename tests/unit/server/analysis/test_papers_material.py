@@ -76,10 +76,16 @@ def test_rounds_with_the_ratio_that_the_paths_were_shaped_to():
     transfers = [{"name": name, "connect_ms": ms} for name, ms in (("tcp a", 22.0), ("tcp b", 60.0), ("mptcp b", 61.0))]
     rows = [{"bytes": 5000, "transfers": transfers, "benefits": [{"primary": "b", "delay_s": 0.1, "benefit": -0.5}]}]
     (one,) = measured.delay_rounds(of, facts(result={"mode": "oneway", "rounds": rows}))
-    assert (one.ratio, one.connect_ms, one.fastest_connect_ms, one.benefit, one.bytes) == (4.0, 61.0, 22.0, -0.5, 5000)
+    assert (one.of.shaped_ratio(), one.connect_ms, one.fastest_connect_ms, one.benefit, one.bytes) == (
+        4.0,
+        61.0,
+        22.0,
+        -0.5,
+        5000,
+    )
     row = {"bandwidth_ratio": 3.9, "tdi": 0.9, "c_i_bit_per_s": {"a": 4e6, "b": None}, "benefits": [{"primary": "a"}]}
     (one,) = measured.bandwidth_rounds(of, facts(result={"rounds": [row]}))
-    assert (one.ratio, one.shaped, one.tdi, one.alone_bit_per_s, one.benefit) == (3.9, 4.0, 0.9, {"a": 4e6}, None)
+    assert (one.ratio, one.tdi, one.alone_bit_per_s, one.benefit) == (3.9, 0.9, {"a": 4e6}, None)
 
 
 def test_runs_of_a_pair_are_one_span():

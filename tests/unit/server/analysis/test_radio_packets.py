@@ -3,36 +3,33 @@
 import math
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from tandem_server.analysis.captures import Connection, matched
 from tandem_server.analysis.events import recovery
 from tandem_server.analysis.folder import Capture
-from tandem_server.analysis.radio_packets import COLUMNS, Binned, Flows, Radio, Rule, as_csv, joined, records
+from tandem_server.analysis.radio_packets import COLUMNS, Binned, Flow, RadioEvent, as_csv, joined
 
 WIDTH_NS = 100_000_000
-RULE = Rule(gap_s=3.0, factor=1.5)
 
 
 def radio(*events):
     """Of (time in s, path, change in dB or None)."""
-    return Radio(
-        np.array([round(t * 1e9) for t, *_ in events], dtype=np.int64),
-        [path for _, path, _ in events],
-        ["handover" if change is None else "signal_drop" for *_, change in events],
-        np.array([math.nan if change is None else change for *_, change in events]),
-    )
+    return [
+        RadioEvent(round(t * 1e9), path, "handover", math.nan)
+        if change is None
+        else RadioEvent(round(t * 1e9), path, "signal_drop", change)
+        for t, path, change in events
+    ]
 
 
 def flows(*of, handshake_ms=40.0, seconds=60.0):
     """Of (path, connection): all there from 0 to ``seconds``."""
-    n = len(of)
-    return Flows(
-        [f"run-{c}" for _, c in of], ["mptcp"] * n, [p for p, _ in of], [f"{p}.pcap" for p, _ in of],
-        np.zeros(n, dtype=np.int64), np.array([c for _, c in of], dtype=np.int64), np.zeros(n, dtype=np.int64),
-        np.full(n, round(seconds * 1e9)), np.full(n, handshake_ms), ["timestamp"] * n, np.ones(n, dtype=np.int64),
-    )  # fmt: skip
+    end_ns = round(seconds * 1e9)
+    return [
+        Flow(f"run-{number}", "mptcp", path, f"{path}.pcap", 0, number, 0, end_ns, handshake_ms, "timestamp", 1)
+        for path, number in of
+    ]
 
 
 def binned(*series, seconds=60.0):
@@ -48,16 +45,17 @@ def binned(*series, seconds=60.0):
 
 
 def of_columns(*columns):
-    names = ("flow", "place", "goodput_bytes", "rtt_mean_ms", "rtt_max_ms")
-    return Binned(WIDTH_NS, 0, pa.table(dict(zip(names, columns, strict=True))))
+    flow, place, goodput, mean, most = columns
+    return Binned(WIDTH_NS, 0, flow, place, goodput, np.zeros(len(flow)), mean, most)
 
 
 def only_of(data, there):
-    return Binned(WIDTH_NS, 0, data.table.filter(pa.array(there)))
+    columns = data.flow, data.place, data.goodput_bytes, data.rtt_mean_ms, data.rtt_max_ms
+    return of_columns(*(column[there] for column in columns))
 
 
 def only(made):
-    (row,) = records(made)
+    (row,) = made.rows
     return row
 
 
@@ -75,7 +73,7 @@ def test_every_measure_of_one_drop():
         (lambda t: 500 if 20 <= t < 24 else 2000, raised(200.0, 20, 24)),
         (lambda t: 1500 if 20 <= t < 24 else 1000, raised(90.0, 20, 24, usual=60.0)),
     )
-    made = joined(radio((20.0, "a", -9.0)), flows(("a", 0), ("b", 0)), data, RULE)
+    made = joined(radio((20.0, "a", -9.0)), flows(("a", 0), ("b", 0)), data)
     row = only(made)
     # The first bin back has its middle at 24.05; it belongs to what was seen until then.
     assert row["t_r_s"] == pytest.approx(4.05)
@@ -97,13 +95,11 @@ def test_every_measure_of_one_drop():
 def test_events_nearer_than_the_gap_are_left_out_and_both_modems_at_one_second_are_marked_and_kept():
     data = binned((always(1000), always(50.0)), (always(1000), always(50.0)))
     for second, left_out in ((22.999, 2), (23.0, 0)):
-        made = joined(
-            radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), only_of(data, data.flow == 0), RULE
-        )
-        assert (made.account["left_out"], len(made)) == (left_out, 2 - left_out)
+        made = joined(radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), only_of(data, data.flow == 0))
+        assert (made.account["left_out"], len(made.rows)) == (left_out, 2 - left_out)
     for other, both in ((20.0, True), (21.0, True), (21.001, False)):
-        made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
-        told = [(row["path"], row["both_modems"], row["other_event_s"]) for row in records(made)]
+        made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data)
+        told = [(row["path"], row["both_modems"], row["other_event_s"]) for row in made.rows]
         assert told == [(path, both, pytest.approx(other - 20)) for path in "ab"]
 
 
@@ -114,8 +110,8 @@ def test_a_subflow_that_an_event_silences_for_good_is_out_of_range_to_the_end(ev
     there = (both.flow == 1) | (both.place <= 200)
     data = only_of(both, there)
     of = flows(("a", 0), ("b", 0))
-    of.end_ns[0] = 20_100_000_000
-    row = only(joined(radio((event, "a", None)), of, data, RULE))
+    of[0] = of[0]._replace(end_ns=20_100_000_000)
+    row = only(joined(radio((event, "a", None)), of, data))
     assert (row["why"], row["t_r_s"], row["during_s"]) == ("silent_to_end", None, pytest.approx(during))
     assert row["silent_s"] == pytest.approx(during, abs=0.06)
     assert row["goodput_loss"] == pytest.approx(1, abs=0.01)
@@ -131,7 +127,7 @@ def test_a_subflow_that_an_event_silences_for_good_is_out_of_range_to_the_end(ev
 )
 def test_what_does_not_come_back_says_why(seconds, events, why, during):
     data = binned((always(1000), raised(200.0, 20, 999)), seconds=seconds)
-    row = next(records(joined(radio(*events), flows(("a", 0), seconds=seconds), data, RULE)))
+    row = joined(radio(*events), flows(("a", 0), seconds=seconds), data).rows[0]
     assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
     assert row["during_s"] == pytest.approx(during)
 
@@ -139,13 +135,13 @@ def test_what_does_not_come_back_says_why(seconds, events, why, during):
 def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
     data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
     events = radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0))
-    made = joined(events, flows(("a", 0)), data, RULE)
-    assert [row["t_s"] for row in records(made)] == [13.0]
+    made = joined(events, flows(("a", 0)), data)
+    assert [row["t_s"] for row in made.rows] == [13.0]
     assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
     full = binned((always(1000), always(50.0)))
     there = (full.place < 200) | (full.place >= 210)
     data = only_of(full, there)
-    row = only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))
+    row = only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data))
     assert (row["goodput_during_bit_per_s"], row["goodput_loss"], row["during_s"]) == (0.0, 1.0, 1.0)
 
 
@@ -154,10 +150,10 @@ def test_it_is_the_figures_recovery_of_the_bins_middles():
     series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
     data = binned(*series, seconds=200.0)
     events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
-    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, Rule(0.0, 1.5))
+    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, gap_s=0.0)
     compared = 0
-    times = [*sorted(events.t_ns / 1e9), math.inf]
-    for row in records(made):
+    times = [*sorted(event.t_ns / 1e9 for event in events), math.inf]
+    for row in made.rows:
         mine = data.flow == int(row["run"].removeprefix("run-"))
         next_s = next(t for t in times if t > row["t_s"])
         found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"], next_s, 200.0)
@@ -170,9 +166,8 @@ def test_it_is_the_figures_recovery_of_the_bins_middles():
 
 def test_the_table_has_every_column():
     nothing = of_columns(*(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3)
-    made = joined(radio(), flows(), nothing, RULE)
-    assert (list(records(made)), len(made)) == ([], 0)
-    assert set(made.rows) == {name for name, *_ in COLUMNS}
+    made = joined(radio(), flows(), nothing)
+    assert made.rows == []
     assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
 
 

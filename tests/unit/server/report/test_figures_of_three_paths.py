@@ -14,15 +14,14 @@ def of(paths: int) -> Setting:
     return Setting("r", "cordero-remote", "remote", "", {}, {}, tuple("abc"[:paths]), None, 0.0, 9.0)
 
 
-def bandwidth(goodput: float, *alone: float, share: float = 0.5) -> BandwidthRound:
+def bandwidth(goodput: float, *alone: float) -> BandwidthRound:
     rates, total, best = dict(zip("abc", alone, strict=False)), sum(alone), max(alone)
     benefit = (goodput - best) / (total - best)
-    told = (max(alone) / min(alone), None, 1.0, rates, goodput, benefit, share)
-    return BandwidthRound(of(len(alone)), "oneway", "cubic", *told, len(alone), "sender")
+    return BandwidthRound(of(len(alone)), "oneway", "cubic", max(alone) / min(alone), 1.0, rates, goodput, benefit)
 
 
 def delay(paths: int, share: float) -> DelayRound:
-    return DelayRound(of(paths), 1000, None, 0.5, 0.25, share, 30.0, 29.0, paths, "acknowledged")
+    return DelayRound(of(paths), 1000, 0.5, 0.25, share, 30.0, 29.0, "acknowledged")
 
 
 @pytest.fixture

@@ -226,5 +226,5 @@ def test_ticks_lie_within(low, width):
 
 
 def test_a_curve_of_one_point_is_none():
-    assert line_chart("t", "x", "y", [("a", [(1, 1)])]) is None
-    assert line_chart("t", "x", "y", [("a", [(1, 1), (1, 1)])]) is not None
+    assert line_chart("t", "x", "y", [("a", [(1, 1)])]) == {}
+    assert list(line_chart("t", "x", "y", [("a", [(1, 1), (1, 1)])])) == ["t"]

@@ -10,7 +10,6 @@ import os
 import socket
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import Any
 
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.batch import Analysed
-from tandem_server.analysis.traces.processes import AHEAD, LostError, Task, by_itself
+from tandem_server.analysis.traces.processes import LostError, Task, by_itself, in_order
 
 try:
     distributed: Any = importlib.import_module("distributed")
@@ -105,29 +104,18 @@ def analysed(
     files is done by itself, and what is lost then has failed.
     """
     submit = functools.partial(_submit, client, task)
-    result = functools.partial(_result, client)
-    waiting: deque[tuple[list[str], Any]] = deque()
-    left = iter(batches)
+
+    def result(batch: list[str], future: Future) -> Analysed:
+        try:
+            return _result(client, batch, future)
+        except LostError:
+            say(f"workers died of a batch: its {len(batch)} captures again, each by itself")
+        return by_itself(batch, lambda path: _result(client, [path], submit([path])))
+
     try:
-        while True:
-            for batch in left:
-                waiting.append((batch, submit(batch)))
-                if len(waiting) >= AHEAD * max(1, _threads(client)):
-                    break
-            if not waiting:
-                return
-            batch, future = waiting.popleft()
-            try:
-                told = result(batch, future)
-            except LostError:
-                say(f"workers died of a batch: its {len(batch)} captures again, each by itself")
-                told = by_itself(batch, lambda path: result([path], submit([path])))
-            yield told
+        yield from in_order(batches, lambda: max(1, _threads(client)), submit, result)
     except (CancelledError, distributed.comm.CommClosedError) as error:
         raise ClusterError("the Dask scheduler is gone; hint: start it, call it again: it goes on") from error
-    finally:
-        for _, future in waiting:
-            future.cancel()
 
 
 def _submit(client: Client, task: Task, batch: Sequence[str]) -> Future:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import signal
 import threading
-import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing.connection import wait
+from typing import Any
 
 from tandem_server.analysis.traces.batch import Analysed
 from tandem_server.analysis.traces.manifest import named
@@ -30,6 +33,27 @@ def processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def in_order(
+    batches: Sequence[list[str]],
+    workers: Callable[[], int],
+    submit: Callable[[list[str]], Any],
+    result: Callable[[list[str], Any], Analysed],
+) -> Iterator[Analysed]:
+    """Each batch's result. ``submit`` gives a future, of which ``result`` makes what is told; those that nobody asks for are cancelled."""
+    waiting: deque[tuple[list[str], Any]] = deque()
+    left = iter(batches)
+    try:
+        while True:
+            more = islice(left, max(0, AHEAD * workers() - len(waiting)))
+            waiting.extend((batch, submit(batch)) for batch in more)
+            if not waiting:
+                return
+            yield result(*waiting.popleft())
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
 def analysed(
     batches: Sequence[list[str]], task: Task, workers: int, *, apart: bool = True, say: Callable[[str], None]
 ) -> Iterator[Analysed]:
@@ -41,36 +65,27 @@ def analysed(
     if not apart:
         yield from map(task, batches)
         return
-    pool = _Pool(task, workers)
-    begun = 0
+    processes = _Processes(task, workers)
+
+    def result(batch: list[str], future: Future[Analysed]) -> Analysed:
+        try:
+            return future.result()
+        except LostError:
+            processes.end()
+        say(f"a process was killed, by lack of memory perhaps: its {len(batch)} captures again, alone")
+        try:
+            told = processes.one(batch)
+        except LostError:
+            return by_itself(batch, lambda path: processes.one([path]))
+        if processes.most > 1:
+            processes.most //= 2
+            say(f"at most {processes.most} at once from here on; hint: --workers {processes.most}")
+        return told
+
     try:
-        for turn in range(len(batches)):
-            while turn not in pool.done and turn not in pool.lost:
-                while begun < min(len(batches), turn + AHEAD * pool.workers) and pool.free():
-                    pool.begin(begun, batches[begun])
-                    begun += 1
-                pool.wait()
-            if turn in pool.lost:
-                pool.drain()
-                say(f"a process was killed, by lack of memory perhaps: its {len(batches[turn])} captures again, alone")
-                result, together = _again(batches[turn], task)
-                if together and pool.workers > 1:
-                    pool.workers //= 2
-                    say(f"at most {pool.workers} at once from here on; hint: --workers {pool.workers}")
-                yield result
-            else:
-                yield pool.done.pop(turn)
+        yield from in_order(batches, lambda: processes.most, processes.submit, result)
     finally:
-        pool.drain()
-
-
-def _again(batch: list[str], task: Task) -> tuple[Analysed, bool]:
-    """A batch's result from a process with no other beside it; False when it had to be taken apart."""
-    try:
-        return _alone(batch, task), True
-    except LostError:
-        pass
-    return by_itself(batch, lambda path: _alone([path], task)), False
+        processes.end()
 
 
 def by_itself(batch: Sequence[str], one: Callable[[str], Analysed]) -> Analysed:
@@ -84,118 +99,53 @@ def by_itself(batch: Sequence[str], one: Callable[[str], Analysed]) -> Analysed:
     return whole
 
 
-def _alone(batch: list[str], task: Task) -> Analysed:
-    worker = _Worker(task)
-    try:
-        worker.begin(batch)
-        return worker.result()
-    finally:
-        worker.end()
+class _Processes:
+    """``most`` at once, each begun when it is needed and a pool of its own, so that another one's death is not in its way; each has a
+    thread here that waits for it."""
 
-
-class _Pool:
-    """``done`` and ``lost``: by the batch's number. Processes are started when they are needed."""
-
-    def __init__(self, task: Task, workers: int) -> None:
-        self.workers = workers
-        self.done: dict[int, Analysed] = {}
-        self.lost: set[int] = set()
+    def __init__(self, task: Task, most: int) -> None:
+        self.most = most
         self._task = task
-        self._idle: list[_Worker] = []
-        self._busy: dict[object, tuple[int, _Worker]] = {}
+        self._threads: ThreadPoolExecutor | None = None
+        self._idle: deque[ProcessPoolExecutor] = deque()
 
-    def free(self) -> bool:
-        return len(self._busy) < self.workers
+    def submit(self, batch: list[str]) -> Future[Analysed]:
+        """As ``one``, when its turn comes."""
+        self._threads = self._threads or ThreadPoolExecutor(self.most)
+        return self._threads.submit(self.one, batch)
 
-    def begin(self, number: int, batch: list[str]) -> None:
-        worker = self._idle.pop() if self._idle else _Worker(self._task)
-        self._busy[worker.pipe] = number, worker
-        worker.begin(batch)
-
-    def wait(self) -> None:
-        """Until at least one is done or lost."""
-        for pipe in wait([worker.pipe for _, worker in self._busy.values()]):
-            number, worker = self._busy.pop(pipe)
-            try:
-                self.done[number] = worker.result()
-            except LostError:
-                self.lost.add(number)
-                worker.end()
-            except BaseException:
-                worker.end()
-                raise
-            else:
-                self._idle.append(worker)
-
-    def drain(self) -> None:
-        """What was begun ends, and so do the processes."""
+    def one(self, batch: list[str]) -> Analysed:
+        """LostError; else what the task gives or raises."""
         try:
-            while self._busy:
-                self.wait()
-        finally:
-            for _, worker in self._busy.values():
-                worker.end()
-            for worker in self._idle:
-                worker.end()
-            self._busy.clear()
-            self._idle.clear()
-
-
-class _Worker:
-    """One process, with a pipe of its own: what another one's death leaves half written is not in its way."""
-
-    def __init__(self, task: Task) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, its = context.Pipe()
-        self._process = context.Process(target=_serve, args=(its, task))
-        self._process.start()
-        its.close()
-
-    def begin(self, batch: list[str]) -> None:
-        """That the process has died meanwhile ``result`` tells."""
-        with contextlib.suppress(OSError):
-            self.pipe.send(batch)
-
-    def result(self) -> Analysed:
-        """LostError; else what the task gave or raised."""
+            process = self._idle.pop()
+        except IndexError:
+            process = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begun)
         try:
-            told = self.pipe.recv()
-        except (EOFError, OSError) as error:
+            told = process.submit(self._task, batch).result()
+        except (BrokenProcessPool, MemoryError) as error:
+            process.shutdown()
             raise LostError from error
-        if isinstance(told, MemoryError):
-            raise LostError from told
-        if isinstance(told, Exception):
-            raise told
-        given: Analysed = told
-        return given
+        except BaseException:
+            process.shutdown()
+            raise
+        self._idle.append(process)
+        return told
 
     def end(self) -> None:
-        """When it has done what it was begun with."""
-        self.pipe.close()
-        self._process.join()
+        """What was begun ends, and so do the processes."""
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+        while self._idle:
+            self._idle.pop().shutdown()
 
 
-def _serve(pipe: Connection, task: Task) -> None:
+def _begun() -> None:
     """Ctrl-C is the parent's, which lets batches that were begun end. When the parent is killed this process ends at once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()
-    while True:
-        try:
-            batch = pipe.recv()
-        except EOFError:
-            return
-        told: Analysed | Exception
-        try:
-            told = task(batch)
-        except Exception as error:  # noqa: BLE001  (it is raised in the process that asked)
-            error.add_note(traceback.format_exc())
-            told = error
-        try:
-            pipe.send(told)
-        except OSError:  # nobody waits for it any more
-            return
 
 
 def _watch(sentinel: int) -> None:

@@ -117,11 +117,12 @@ def files_in(rows: Rows) -> list[str]:
     return found
 
 
-def bins_of(rows: Rows, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, width: int) -> Rows:
-    """The bins of subflows, ``keys`` by column ``file``, ``subflow``, ``direction`` and the ``flow`` that it is: that, the bin's ``place``,
-    counted from the first one that begins at ``start_utc_ns`` or after it, and what it holds, absent NaN."""
+def bins_of(rows: Rows, flows: Sequence[tuple[str, int, str, int]], start_utc_ns: int, width: int) -> Rows:
+    """The bins of ``flows``, each by its file, subflow, direction and the ``flow`` that it is: that, the bin's ``place``, counted from the
+    first one that begins at ``start_utc_ns`` or after it, and what it holds, absent NaN."""
     kinds = {"file": pa.string(), "subflow": pa.int64(), "direction": pa.string()}
-    wanted = pa.table({name: pa.array(keys[name], kind) for name, kind in (kinds | {"flow": pa.int64()}).items()})
+    schema = pa.schema([*kinds.items(), ("flow", pa.int64())])
+    wanted = pa.Table.from_pylist([dict(zip(schema.names, flow, strict=True)) for flow in flows], schema)
     own = rows.filter(pc.is_valid(rows["subflow"]))
     for name, kind in kinds.items():
         own = own.set_column(own.schema.get_field_index(name), name, own[name].cast(kind))
@@ -133,9 +134,10 @@ def bins_of(rows: Rows, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, wi
     return pa.table(made)
 
 
-def in_order(pieces: Sequence[Rows]) -> Rows:
-    """Of ``bins_of``, one table, in order of subflow and time."""
-    return pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")]).combine_chunks()
+def in_order(pieces: Sequence[Rows]) -> dict[str, NDArray[Any]]:
+    """Of ``bins_of``, the columns of all, in order of subflow and time."""
+    rows = pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")])
+    return {name: np.asarray(rows[name].to_numpy()) for name in rows.column_names}
 
 
 def queue_of(rows: Rows, file: str, connection: int, way: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tandem_server.analysis import estimates
 from tandem_server.analysis.estimates import Estimate, box, cdf
@@ -98,6 +98,14 @@ def table(
     if lacking and not numbers:
         raise LackingError(lacking)
     return Sheet([Panel("", [Cells(heads, texts, numbers)])], note, wide=wide)
+
+
+def sheet(panels: Iterable[Panel], lacking: str, note: str, hues: Mapping[str, str] | None = None) -> Sheet:
+    """Of those panels in which something is drawn. LackingError without one, where ``lacking`` says of what."""
+    drawn = [panel for panel in panels if panel.marks]
+    if not drawn:
+        raise LackingError(lacking)
+    return Sheet(drawn, note, hues or {})
 
 
 def written(

@@ -62,7 +62,7 @@ def test_the_capture_that_kills_is_named_and_tried_again_by_the_next_run(tmp_pat
 def test_what_a_task_raises_is_raised_where_it_was_asked():
     with pytest.raises(ZeroDivisionError) as raised:
         list(processes.analysed([["a"], ["b"]], divided, 2, say=sys.stderr.write))
-    assert "in divided" in raised.value.__notes__[0]
+    assert "in divided" in str(raised.value.__cause__)
 
 
 def divided(paths):

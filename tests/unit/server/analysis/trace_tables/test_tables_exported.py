@@ -46,7 +46,7 @@ def figures(folder):
     _, flows_of, binned, _ = read(
         folder / "traces", sorted(manifest.read(folder / "traces")), 10**8, campaign.manifests, campaign.captures, 0
     )
-    flows = sorted(zip(flows_of.run, flows_of.path, flows_of.start_ns.tolist(), strict=True))
+    flows = sorted((flow.run, flow.path, flow.start_ns) for flow in flows_of)
     flight = np.nansum([np.nansum(one.in_flight_bytes) for one in bins if one.path is not None])
     queue = [one.reorder_queue_bytes.tolist() for one in bins if one.path is None]
     return flows, float(flight), str(queue), sorted(binned.goodput_bytes.tolist())

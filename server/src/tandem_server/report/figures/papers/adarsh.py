@@ -13,7 +13,7 @@ from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.views import distributions
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, LackingError, figures
+from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, figures
 from tandem_server.report.figures.marks import Line, Row, numbers_of
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, binary_size
 
@@ -56,16 +56,13 @@ def figure_2(m: Material) -> Sheet:
         counts[name] += whole(mapping(row, "name_rtt_ms"), "n") or whole(row, "names") or 0
     found = distributions((name, mapping(row, "name_rtt_ms")) for name, row in rows)
     lines = [Line(name, points, n=counts[name]) for name, points in found.items() if points]
-    if not lines:
-        raise LackingError("round-trip times of the survey")
     note = (
         "By pinging and resolving path: W Wi-Fi, L cellular. Each name’s mean over its addresses’ pings; "
         "through the quantiles that the survey "
         "tells (1 to 99 %), the median over surveys; n: names that answered."
     )
-    return Sheet(
-        [Panel("", lines, Axis("round-trip time, ms", zero=True), Axis("share of names below", low=0, high=1.03))], note
-    )
+    axes = Axis("round-trip time, ms", zero=True), Axis("share of names below", low=0, high=1.03)
+    return grouping.sheet([Panel("", lines, *axes)], "round-trip times of the survey", note)
 
 
 def table_1(m: Material) -> Sheet:
@@ -154,12 +151,10 @@ def byte_shares(field: bool, *, pages: bool = False) -> Callable[[Material], She
                 for one in mine
                 if (x := _abscissa(one.of, part)) is not None
             ]
-            if triples:
-                panels.append(Panel(title, list(grouping.curves(triples)), Axis(axis, zero=True), TOP_SHARE))
-        if not panels:
-            raise LackingError(f"{what} by MPTCP over two paths of which one is made slower or lossier")
+            panels.append(Panel(title, grouping.curves(triples), Axis(axis, zero=True), TOP_SHARE))
+        lacking = f"{what} by MPTCP over two paths of which one is made slower or lossier"
         note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest. {shares_from(mine)}"
-        return Sheet(panels, note)
+        return grouping.sheet(panels, lacking, note)
 
     return draw
 
@@ -181,20 +176,13 @@ def goodput(field: bool) -> Callable[[Material], Sheet]:
                     and d.goodput_bit_per_s is not None
                     and (x := _abscissa(d.of, part)) is not None
                 ]
-                if triples:
-                    curves = grouping.curves(sorted(triples, key=lambda t: _ARMS.index(t[0])), dashed=_ARMS[2:])
-                    panels.append(
-                        Panel(
-                            f"{title[:3]} {binary_size(size)}",
-                            list(curves),
-                            Axis(axis, zero=True),
-                            Axis("goodput, Mbit/s", zero=True),
-                        )
-                    )
-        if not panels:
-            raise LackingError("downloads of a size over two paths of which one is made slower or lossier")
+                curves = grouping.curves(sorted(triples, key=lambda t: _ARMS.index(t[0])), dashed=_ARMS[2:])
+                axes = Axis(axis, zero=True), Axis("goodput, Mbit/s", zero=True)
+                panels.append(Panel(f"{title[:3]} {binary_size(size)}", curves, *axes))
+        lacking = "downloads of a size over two paths of which one is made slower or lossier"
         left = f" {len(sizes) - len(chosen)} more sizes were measured." if len(chosen) < len(sizes) else ""
-        return Sheet(panels, f"Medians over runs with 95 % bootstrap intervals. Higher is better.{left}")
+        note = f"Medians over runs with 95 % bootstrap intervals. Higher is better.{left}"
+        return grouping.sheet(panels, lacking, note)
 
     return draw
 
@@ -223,16 +211,14 @@ def page_loads(field: bool) -> Callable[[Material], Sheet]:
             places = sorted({x for x, _ in values})
             kept = places if len(places) <= 4 else [places[n * (len(places) - 1) // 3] for n in range(4)]
             lines = grouping.distributions((f"{x:g} {unit}", v) for x, v in values if x in kept)
-            if lines:
-                y = Axis("share of pages below", low=0, high=1.03)
-                panels.append(Panel(title, lines, Axis("page load time, s", log=True), y))
-        if not panels:
-            raise LackingError("loads of pages by MPTCP over two paths of which one is made slower or lossier")
+            axes = Axis("page load time, s", log=True), Axis("share of pages below", low=0, high=1.03)
+            panels.append(Panel(title, lines, *axes))
+        lacking = "loads of pages by MPTCP over two paths of which one is made slower or lossier"
         by = sorted({p.by for p in mine})
         note = (
             f"Each page’s mean over its loads, path 1 primary; n: pages. Loaded by: {', '.join(by)}. Lower is better."
         )
-        return Sheet(panels, note)
+        return grouping.sheet(panels, lacking, note)
 
     return draw
 

@@ -212,15 +212,13 @@ def round_trips(m: Material) -> Sheet:
         for pair, mine in sizes.items()
         for size in mine[-MOST_SIZES:]
     ]
-    panels = [panel for panel in panels if panel.marks]
-    if not panels:
-        raise LackingError("round-trip times in captures of downloads by MPTCP over known paths")
+    lacking = "round-trip times in captures of downloads by MPTCP over known paths"
     left = sum(max(0, len(mine) - MOST_SIZES) for mine in sizes.values())
     note = (
         "By the captures at the probe, from its packet to the answer’s timestamp echo, as the sender has it; to the millisecond begun; "
         f"n: samples, all downloads of a size together.{f' Smaller sizes left out: {left}.' if left else ''}"
     )
-    return Sheet(panels, note, operator_hues(m.named()))
+    return grouping.sheet(panels, lacking, note, operator_hues(m.named()))
 
 
 def waits(m: Material) -> Sheet:
@@ -229,12 +227,9 @@ def waits(m: Material) -> Sheet:
     pairs = list(dict.fromkeys(_pair(d) for d, _ in known))
     x = Axis("out-of-order delay, ms", log=True)
     panels = [Panel(pair, _tails((_size(d), one) for d, one in known if _pair(d) == pair), x, TAIL) for pair in pairs]
-    panels = [panel for panel in panels if panel.marks]
-    if not panels:
-        raise LackingError("packets that waited, in captures of every path of downloads by MPTCP")
-    return Sheet(
-        panels, f"{WAITED} n: packets, all downloads of a size together. {unknown_waits(one for _, one in known)}"
-    )
+    lacking = "packets that waited, in captures of every path of downloads by MPTCP"
+    note = f"{WAITED} n: packets, all downloads of a size together. {unknown_waits(one for _, one in known)}"
+    return grouping.sheet(panels, lacking, note)
 
 
 WAITED = (

@@ -32,7 +32,9 @@ def _series(one: BandwidthRound, modes: int) -> str:
 def _rounds(m: Material) -> list[tuple[str, float, BandwidthRound]]:
     """With series and ratio: that which the paths were shaped to, else the measured one, rounded."""
     modes = len({r.mode for r in m.bandwidth})
-    found = [(_series(r, modes), float(round(r.shaped or r.ratio)), r) for r in m.bandwidth if r.ratio is not None]
+    found = [
+        (_series(r, modes), float(round(r.of.shaped_ratio() or r.ratio)), r) for r in m.bandwidth if r.ratio is not None
+    ]
     if not found:
         raise LackingError("rounds of the experiment bandwidth in which every path alone was measured")
     return found
@@ -42,13 +44,13 @@ def _by_paths(draw: Callable[[Material], Sheet]) -> Callable[[Material], Sheet]:
     """Rounds of two paths, of three … by themselves: what a benefit or a share can be depends on how many there are."""
 
     def drawn(m: Material) -> Sheet:
-        counts = sorted({*(r.paths for r in m.bandwidth), *(r.paths for r in m.delay)})
+        counts = sorted({r.of.compared for r in (*m.bandwidth, *m.delay)})
         if counts == [2]:
             return draw(m)
         made: dict[int, Sheet] = {}
         lacking = ""
         for count in counts:
-            own = [r for r in m.bandwidth if r.paths == count], [r for r in m.delay if r.paths == count]
+            own = [r for r in m.bandwidth if r.of.compared == count], [r for r in m.delay if r.of.compared == count]
             try:
                 made[count] = draw(replace(m, bandwidth=own[0], delay=own[1]))
             except LackingError as error:
@@ -69,7 +71,7 @@ def _by_paths(draw: Callable[[Material], Sheet]) -> Callable[[Material], Sheet]:
 
 def _loaded(m: Material) -> Axis:
     """Of n paths one carries 1/n at least."""
-    least = 1 / max((r.paths for r in m.delay), default=2)
+    least = 1 / max((r.of.compared for r in m.delay), default=2)
     return Axis(LOADED, low=round(least, 2) - 0.05, high=1.04)
 
 
@@ -88,7 +90,7 @@ def figure_5(m: Material) -> Sheet:
 def figure_6(m: Material) -> Sheet:
     """Goodput over the slower path's against 1 + BWR. With more than two paths the bound is no function of the ratio: it is all paths'
     rates, over the slowest's."""
-    more = any(r.paths > 2 for r in m.bandwidth)
+    more = any(r.of.compared > 2 for r in m.bandwidth)
     values = []
     for series, x, r in _rounds(m):
         slowest = min(r.alone_bit_per_s.values(), default=0.0)
@@ -187,9 +189,9 @@ def figure_9b(m: Material) -> Sheet:
     """The same by duration for some ratios, with BWR / (1 + BWR)."""
     by_ratio: dict[int, list[tuple[float, float]]] = {}
     for r in m.delay:
-        shaped = r.ratio is not None and r.paths == 2  # of more the ratio of two of them sets no limit
-        if shaped and r.delay_s is not None and r.delay_s > 0 and r.most_loaded_share is not None:
-            by_ratio.setdefault(round(r.ratio or 1), []).append((r.delay_s, r.most_loaded_share))
+        ratio = r.of.shaped_ratio() if r.of.compared == 2 else None  # of more the ratio of two of them sets no limit
+        if ratio is not None and r.delay_s is not None and r.delay_s > 0 and r.most_loaded_share is not None:
+            by_ratio.setdefault(round(ratio), []).append((r.delay_s, r.most_loaded_share))
     wanted = [ratio for ratio in PAPERS_RATIOS if ratio in by_ratio]
     wanted += sorted(set(by_ratio) - set(wanted), key=lambda ratio: -len(by_ratio[ratio]))[: 4 - len(wanted)]
     if not wanted:
@@ -211,11 +213,9 @@ def figure_9b(m: Material) -> Sheet:
 def figure_10(m: Material) -> Sheet:
     """Connecting."""
     values = [("MPTCP", r.connect_ms) for r in m.delay] + [("fastest TCP", r.fastest_connect_ms) for r in m.delay]
-    lines = grouping.distributions(values)
-    if not lines:
-        raise LackingError("connection-establishment times of the experiment delay")
+    panel = Panel("", grouping.distributions(values), Axis("connection establishment, ms", log=True), SHARE)
     note = "Time that connect takes at the client; TCP: the fastest of the round’s paths."
-    return Sheet([Panel("", lines, Axis("connection establishment, ms", log=True), SHARE)], note)
+    return grouping.sheet([panel], "connection-establishment times of the experiment delay", note)
 
 
 FIGURES = figures(

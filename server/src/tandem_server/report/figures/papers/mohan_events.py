@@ -33,7 +33,7 @@ from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.series import around, means
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, RADIO, ROUND_TRIPS, SPANS, LackingError, figures
+from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, RADIO, ROUND_TRIPS, SPANS, figures
 from tandem_server.report.figures.marks import Bars, Dots, Line, Mark, Row, Shade
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
 
@@ -208,14 +208,13 @@ def shares(m: Material) -> Sheet:
         points = [(float(n), share) for n, pair in enumerate(counts) if (share := estimates.share(*pair)) is not None]
         if points:
             marks.append(Bars(SPEED[name], points))
-    if not marks:
-        raise LackingError("events at times of a known mobility class")
     note = (
         f"After a drop: of the same operator, at most {FOLLOWS_S:g} s before. Overlapping: with an event of "
         "the other operator, each felt for "
         f"{LASTS_S:g} s. Intervals: 95 %, Wilson."
     )
-    return Sheet([Panel("", marks, Axis("", names=places), Axis("share", low=0, high=1.12))], note, CLASS_HUES)
+    panel = Panel("", marks, Axis("", names=places), Axis("share", low=0, high=1.12))
+    return grouping.sheet([panel], "events at times of a known mobility class", note, CLASS_HUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +279,7 @@ def figure_3(m: Material) -> Sheet:
         times: list[Mark] = [*shade, *_times(kit.at_best(case.run), case.event.t_s)]
         panels.append(Panel(f"{whose}({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
         shown.append(case.run)
-    if not panels:
-        raise LackingError(
-            f"a signal drop or a handover {SETTLED_S:g} s or more after the beginning of an MPTCP download’s subflow"
-        )
+    lacking = f"a signal drop or a handover {SETTLED_S:g} s or more after the beginning of an MPTCP download’s subflow"
     note = (
         f"One event each{' of one probe' if m.kits else ''}: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is "
         "back within "
@@ -292,7 +288,7 @@ def figure_3(m: Material) -> Sheet:
         "Events at the polls that showed them. TCP: runs "
         f"of the same pair at the same time. {m.source(shown)}"
     )
-    return Sheet(panels, note, operator_hues(m.named()))
+    return grouping.sheet(panels, lacking, note, operator_hues(m.named()))
 
 
 def _goodputs(case: _Case) -> list[Line]:
@@ -332,16 +328,10 @@ def figure_4(m: Material) -> Sheet:
                 marks.append(Dots(series.operator, [(t, _nearest(levels, t)) for t in at]))
         rate = per_five_minutes(len(mine), span.end_s - span.start_s) or 0.0
         title = f"{_whose(m, kit)}{SPEED[name]}: {rate:.1f} events in 5 min"
-        if marks:
-            panels.append(Panel(title, marks, Axis("time, s"), Axis("RSRP, dBm")))
-    if not panels:
-        raise LackingError("two polls in a span of one mobility class")
+        panels.append(Panel(title, marks, Axis("time, s"), Axis("RSRP, dBm")))
     one = " of one probe each," if m.kits else ""
-    return Sheet(
-        panels,
-        f"The span of each class with most events,{one} at most five minutes; dots: its events. {m.classes.accuracy_text()}",
-        operator_hues(m.named()),
-    )
+    note = f"The span of each class with most events,{one} at most five minutes; dots: its events. {m.classes.accuracy_text()}"
+    return grouping.sheet(panels, "two polls in a span of one mobility class", note, operator_hues(m.named()))
 
 
 def _nearest(levels: Mapping[float, float], t: float) -> float:

@@ -116,11 +116,9 @@ def _panels(values: dict[str, list[tuple[str, float]]], axis: Axis, note: str) -
     panels = [
         Panel(title, grouping.distributions(sorted(found, key=lambda v: order.index(v[0]))), axis, BELOW)
         for title, found in values.items()
-        if found
     ]
-    if not panels:
-        raise LackingError("records of subflows in downloads at times of a known mobility class")
-    return Sheet(panels, note, CLASS_HUES)
+    lacking = "records of subflows in downloads at times of a known mobility class"
+    return grouping.sheet(panels, lacking, note, CLASS_HUES)
 
 
 def figure_6(m: Material) -> Sheet:
@@ -149,14 +147,13 @@ def figure_6(m: Material) -> Sheet:
         of = f"{' and '.join(operators)}, " if len(found) > 1 else ""
         axes = [Axis(f"{operator}, share of the best seconds", low=0, high=1) for operator in operators]
         panels.append(Panel(f"{of}{SPEED[name]}, n={len(pairs)} s", [Heat(counts, SIDE, len(pairs))], axes[0], axes[1]))
-    if not panels:
-        raise LackingError("the probe’s records of subflows in MPTCP downloads at times of a known mobility class")
+    lacking = "the probe’s records of subflows in MPTCP downloads at times of a known mobility class"
     note = (
         "Each second of the MPTCP downloads: what either operator carried, over what both did in the run’s best seconds (95 % quantile). "
         "On the line from the upper left to the lower right corner both together did as in those; its "
         "middle: both alike; near an axis: one alone."
     )
-    return Sheet(panels, note)
+    return grouping.sheet(panels, lacking, note)
 
 
 def figure_7a(m: Material) -> Sheet:
@@ -244,8 +241,7 @@ def _of_kit(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
                 effect = m.recovery(d.of.run, s, event)
                 if effect.why in NO_LEVEL:
                     continue
-                until = event.t_s + min(max(effect.lasted_s, 1.0), effect.seen_s)
-                inside = (s.t_s >= event.t_s) & (s.t_s <= until) & np.isfinite(s.rtt_ms)
+                inside = (s.t_s >= event.t_s) & (s.t_s <= event.t_s + effect.lasted_s) & np.isfinite(s.rtt_ms)
                 found.append((NAMES[event.kind], event, [float(v) / first for v in s.rtt_ms[inside]]))
     return found
 
@@ -318,11 +314,9 @@ def figure_9a(m: Material) -> Sheet:
             whose = "".join(f", {kit.probe}" for kit in m.kits if any(p is first for p in kit.plays))
             points = [(t, b / 1e6) for t, b in first.came if t <= MOST_S]
             marks.append(Line(f"{length} s segments{whose}", points, n=len(first.came), step=True))
-    if not marks:
-        raise LackingError("plays by MPTCP that tell their segments")
     note = f"The first play of each length of segment, its first {MOST_S:g} s: what had come by when; n: its segments."
     axes = Axis("time since the manifest was asked for, s", zero=True), Axis("video received, MB", zero=True)
-    return Sheet([Panel("", marks, *axes)], note)
+    return grouping.sheet([Panel("", marks, *axes)], "plays by MPTCP that tell their segments", note)
 
 
 def figure_9b(m: Material) -> Sheet:
@@ -357,17 +351,15 @@ def figure_10(m: Material) -> Sheet:
     panels = []
     for n, name in enumerate(grouping.classes(d.of.mobility for d in runs)):
         marks = [oval for word in _controllers(runs) if (oval := _oval(runs, name, word)) is not None]
-        if marks:
-            axes = Axis("queueing delay, ms (less to the right)", flipped=True), Axis("goodput, Mbit/s")
-            panels.append(Panel(f"({'abcd'[n]}) {SPEED[name]}", marks, *axes))
-    if not panels:
-        raise LackingError("three MPTCP downloads of one controller at times of one mobility class")
+        axes = Axis("queueing delay, ms (less to the right)", flipped=True), Axis("goodput, Mbit/s")
+        panels.append(Panel(f"({'abcd'[n]}) {SPEED[name]}", marks, *axes))
+    lacking = "three MPTCP downloads of one controller at times of one mobility class"
     note = (
         "Ellipses: one standard deviation of a Gaussian over the runs; asterisks: medians; better to the "
         "upper right. Queueing delay: median RTT less "
         "the least, at the sender, over the paths by what they carried."
     )
-    return Sheet(panels, note)
+    return grouping.sheet(panels, lacking, note)
 
 
 def _controllers(runs: list[Download]) -> list[str]:

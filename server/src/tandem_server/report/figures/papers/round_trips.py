@@ -48,10 +48,8 @@ def tail(m: Material) -> Sheet:
     for found in several:
         marks = [Line(name, ccdf(rtt_ms), n=len(rtt_ms)) for name, rtt_ms, _ in _rows(found)]
         panels.append(Panel(_title(found, several), [mark for mark in marks if mark.points], x, y))
-    panels = [panel for panel in panels if panel.marks]
-    if not panels:
-        raise LackingError("answers to round trips")
-    return Sheet(panels, note, {**operator_hues(m.named()), **{_best(found): MPTCP for found in several}})
+    hues = {**operator_hues(m.named()), **{_best(found): MPTCP for found in several}}
+    return grouping.sheet(panels, "answers to round trips", note, hues)
 
 
 def quantiles(m: Material) -> Sheet:
