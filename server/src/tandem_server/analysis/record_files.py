@@ -5,6 +5,7 @@ Apart from ``records``, so that a server that reads none holds no pyarrow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -48,12 +49,16 @@ def day_file(records: Path, measurement: str, utc_ns: int) -> Path:
 
 def rows_in(path: Path) -> int:
     """How many records a file has; 0 without one. SourceError where it is no such file."""
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except FileNotFoundError:
-        return 0
-    except (pa.ArrowException, OSError) as error:
-        raise _unread(path, error) from error
+    footer = _footer(path)
+    return 0 if footer is None else int(footer.num_rows)
+
+
+def rows_by_day(path: Path, start: int, end: int) -> Counter[int]:
+    """By UTC day, how many records of [start, end) a file has; none without one. SourceError."""
+    found: Counter[int] = Counter()
+    for batch in batches(path, [TIME], start, end - 1) if overlaps(path, start, end - 1) else ():
+        found.update((batch[TIME].to_numpy() // DAY_NS * DAY_NS).tolist())
+    return found
 
 
 class RecordFiles:
@@ -69,8 +74,8 @@ class RecordFiles:
         wanted = [c for c in columns if fields is None or c in (TIME, "monotonic_ns", *tags, *fields)]
         for path in self._files(measurement, low, high):
             for batch in _batches(path, wanted):
-                inside = pc.and_(pc.greater_equal(batch[TIME], low), pc.less_equal(batch[TIME], high))
-                yield from _pieces(batch.filter(pc.and_(inside, pc.equal(batch["probe"], probe))), tags)
+                mine = pc.and_(_within(batch, low, high), pc.equal(batch["probe"], probe))
+                yield from _pieces(batch.filter(mine), tags)
 
     def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> Numbers:
         """See ``Source``."""
@@ -101,14 +106,32 @@ class SampleFiles(RecordFiles):
 
 def overlaps(path: Path, low: int, high: int) -> bool:
     """Whether a file has records of this time, both ends included, as its footer tells. SourceError."""
-    try:
-        told = pq.read_metadata(path)
-    except FileNotFoundError:
+    told = _footer(path)
+    if told is None:
         return False
-    except (pa.ArrowException, OSError) as error:
-        raise _unread(path, error) from error
     groups = (told.row_group(n).column(0).statistics for n in range(told.num_row_groups))  # TIME is the first
     return any(one is None or (one.min <= high and low <= one.max) for one in groups)
+
+
+def batches(path: Path, columns: Sequence[str], low: int, high: int) -> Iterator[Any]:
+    """Those of ``columns`` that a file has, TIME among them, of the records of this time, both ends included: as
+    ``pyarrow.RecordBatch``. SourceError."""
+    for batch in _batches(path, columns):
+        yield batch.filter(_within(batch, low, high))
+
+
+def _within(batch: Any, low: int, high: int) -> Any:  # noqa: ANN401  (pyarrow.RecordBatch)
+    return pc.and_(pc.greater_equal(batch[TIME], low), pc.less_equal(batch[TIME], high))
+
+
+def _footer(path: Path) -> Any:  # noqa: ANN401  (pyarrow.parquet.FileMetaData)
+    """None without a file. SourceError."""
+    try:
+        return pq.read_metadata(path)
+    except FileNotFoundError:
+        return None
+    except (pa.ArrowException, OSError) as error:
+        raise _unread(path, error) from error
 
 
 def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:

@@ -27,7 +27,6 @@ from tandem_server.ledger.reader import LedgerReader
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.registry import NO_CAMPAIGN, Registry
 from tandem_server.report.words import visible
-from tandem_server.uploads.store import TABLES
 
 if TYPE_CHECKING:
     from tandem_server.export.campaign import Exported
@@ -189,12 +188,10 @@ def _exported(
     module = importlib.import_module("tandem_server.export.campaign")
     name = NO_CAMPAIGN if args.no_campaign else args.campaign
     requested = module.Asked(name, tuple(dict.fromkeys(args.probe)), start, end, args.traces, args.tables)
-    traces, retention = config.traces.folder, config.store.retention_days
     with contextlib.closing(open_influx(config)) as series:
+        retention = config.store.retention_days
         ledger = LedgerReader(registry, RecordCounts(series), config.states, retention, with_files=args.traces)
-        stores = module.Stores(
-            registry, series, TraceStores(config).at, lambda probe: traces / probe / TABLES, ledger, _progress()
-        )
+        stores = module.Stores(registry, series, TraceStores(config).at, config.traces.folder, ledger, _progress())
         made: Exported = module.export(requested, stores, args.out)
     return made
 

@@ -18,6 +18,7 @@ from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
 from tandem_server.analysis.folder import LEDGER, TRACES, capture_name, lacking, parts_of
 from tandem_server.analysis.one_run import files_of, operators_of
 from tandem_server.analysis.reading import json_object, mapping, whole
+from tandem_server.analysis.run_samples import RunSamples
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.manifest import TABLES, TOGETHER, Part, named
 from tandem_server.analysis.traces.tables import PartWriter
@@ -28,6 +29,7 @@ from tandem_server.ledger.runs import totals
 from tandem_server.registry import Registry, Run, TraceRow
 from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.store import SeriesStore
+from tandem_server.uploads.store import TABLES as TABLES_FOLDER
 from tandem_server.uploads.store import NotTheFile, TraceStore, file_parts
 
 AROUND_NS = 300 * 10**9
@@ -74,12 +76,13 @@ class Asked:
 
 @dataclass(slots=True)
 class Stores:
-    """Where it comes from; ``tables``: by probe the folder of its captures' tables. ``said`` hears how far it is."""
+    """Where it comes from; ``traces``: the server's folder, which has tables of captures and samples of runs. ``said`` hears how far it
+    is."""
 
     registry: Registry
     series: SeriesStore
     trace: At
-    tables: Callable[[str], Path]
+    traces: Path
     ledger: LedgerReader
     said: Callable[[str], None]
 
@@ -135,12 +138,18 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
                 captures |= dict.fromkeys(one for one in names if one.startswith(CAPTURES))
         if asked.traces or asked.tables:
             by_probe["tables"] = states(stores.registry, name, captures)
-            if captures and stores.tables(name).is_dir():
+            made = stores.traces / name / TABLES_FOLDER
+            if captures and made.is_dir():
                 with _alone(out / TRACES):
-                    tables += TableExport(stores.tables(name), name, out).fetch(captures)
-        fetched = RecordExport(stores.series, name, folder / "records", stores.said)
+                    tables += TableExport(made, name, out).fetch(captures)
+        fetched = RecordExport(stores.series, RunSamples(stores.traces), name, folder / "records", stores.said)
         by_probe["records_here"], more = fetched.fetch(started - BEFORE_NS, ended + AFTER_NS)
         records += more
+        damaged += [
+            f"{name}/{file}: cannot be read, and the database has none of these records"
+            for file, run in fetched.lost.items()
+            if run in one.runs
+        ]
     ledger["damaged"] = damaged
     write_changed(out / LEDGER, _json(ledger))
     by_hand = mapping(told, "probes")

@@ -14,11 +14,14 @@ from support.synthetic_campaign import PROBE, Synthetic
 from support.synthetic_folder import with_database
 from support.synthetic_scenario import START_UTC_NS
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
+pa = pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
+
+import pyarrow.parquet as pq
 
 from support.offers import offer_of
 from tandem.schema.line_protocol import Point, encode_point
 from tandem_server.analysis import load
+from tandem_server.analysis.record_files import schema_of
 from tandem_server.cli.main import main
 from tandem_server.endpoint.capture import Kept
 from tandem_server.registry import Registry
@@ -240,6 +243,29 @@ def test_the_servers_own_captures_go_with_the_probes_and_one_that_the_store_has_
     stored.write_bytes(content)
     server.export(out, *asked, "--traces")
     assert there.read_bytes() == content
+
+
+def test_samples_that_the_database_has_forgotten_come_out_of_their_files_and_damaged_ones_are_named(
+    server, tmp_path, capsys
+):
+    out, asked = tmp_path / "out", ("--probe", OTHER, *server.span)
+    server.export(out, *asked)
+    before = len(pq.read_table(next((out / "probe" / OTHER / "records" / "connection").iterdir())))
+    samples, run = server.bench / "server" / "traces" / OTHER / ".samples", server.made.manifests[0]["id"]
+    rows = [
+        {"utc_ns": START_UTC_NS + n, "probe": OTHER, "boot": "b0", "run": f"run-2-{n}", "end": "probe"}
+        for n in range(3)
+    ]
+    (folder := samples / run.replace("run-", "run-2-")).mkdir(parents=True)
+    try:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema_of("connection")), folder / "connection.parquet")
+        (folder / "subflow.parquet").write_bytes(b"as a disk may leave it")
+        capsys.readouterr()
+        assert server.export(out, *asked) == 1
+    finally:
+        shutil.rmtree(samples)
+    assert f"{OTHER}/.samples/{folder.name}/subflow.parquet: cannot be read" in capsys.readouterr().err
+    assert len(pq.read_table(next((out / "probe" / OTHER / "records" / "connection").iterdir()))) == before + 3
 
 
 def test_a_run_that_arrives_late_is_added_and_the_report_made_anew_has_it(server, tmp_path):
