@@ -56,7 +56,7 @@ def rows_in(path: Path) -> int:
 def rows_by_day(path: Path, start: int, end: int) -> Counter[int]:
     """By UTC day, how many records of [start, end) a file has; none without one. SourceError."""
     found: Counter[int] = Counter()
-    for batch in batches(path, [TIME], start, end - 1) if overlaps(path, start, end - 1) else ():
+    for batch in batches_within(path, [TIME], start, end - 1) if overlaps(path, start, end - 1) else ():
         found.update((batch[TIME].to_numpy() // DAY_NS * DAY_NS).tolist())
     return found
 
@@ -73,7 +73,7 @@ class RecordFiles:
         low, high = span[0] or 0, 2**63 - 1 if span[1] is None else span[1]
         wanted = [c for c in columns if fields is None or c in (TIME, "monotonic_ns", *tags, *fields)]
         for path in self._files(measurement, low, high):
-            for batch in _batches(path, wanted):
+            for batch in batches(path, wanted):
                 mine = pc.and_(_within(batch, low, high), pc.equal(batch["probe"], probe))
                 yield from _pieces(batch.filter(mine), tags)
 
@@ -81,7 +81,7 @@ class RecordFiles:
         """See ``Source``."""
         parts, own = [np.empty(0, dtype=np.int64)], pa.array(list(boots), pa.string())
         for path in self._files(measurement, 0, 2**63 - 1):
-            for batch in _batches(path, ["probe", "boot", "seq"]):
+            for batch in batches(path, ["probe", "boot", "seq"]):
                 mine = pc.and_(pc.equal(batch["probe"], probe), pc.is_in(batch["boot"], value_set=own))
                 parts.append(batch.filter(mine)["seq"].drop_null().to_numpy().astype(np.int64))
         return np.concatenate(parts)
@@ -113,10 +113,9 @@ def overlaps(path: Path, low: int, high: int) -> bool:
     return any(one is None or (one.min <= high and low <= one.max) for one in groups)
 
 
-def batches(path: Path, columns: Sequence[str], low: int, high: int) -> Iterator[Any]:
-    """Those of ``columns`` that a file has, TIME among them, of the records of this time, both ends included: as
-    ``pyarrow.RecordBatch``. SourceError."""
-    for batch in _batches(path, columns):
+def batches_within(path: Path, columns: Sequence[str], low: int, high: int) -> Iterator[Any]:
+    """As ``batches``, of the records of this time, both ends included. ``columns``: with TIME."""
+    for batch in batches(path, columns):
         yield batch.filter(_within(batch, low, high))
 
 
@@ -134,13 +133,45 @@ def _footer(path: Path) -> Any:  # noqa: ANN401  (pyarrow.parquet.FileMetaData)
         raise _unread(path, error) from error
 
 
-def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """``pyarrow.RecordBatch`` with those of ``columns`` (None: all) that the file has. SourceError."""
     try:
         with closing(pq.ParquetFile(path)) as file:
-            there = [c for c in columns if c in file.schema_arrow.names]
-            yield from file.iter_batches(batch_size=_ROWS, columns=there)
+            there = file.schema_arrow.names
+            wanted = there if columns is None else [c for c in columns if c in there]
+            yield from file.iter_batches(batch_size=_ROWS, columns=wanted)
     except (pa.ArrowException, OSError) as error:
         raise _unread(path, error) from error
+
+
+def conformed(batch: Any, schema: pa.Schema) -> Any:  # noqa: ANN401  (pyarrow.RecordBatch)
+    """With the schema's columns: an older file may have fewer, or of other types."""
+    columns = [
+        column_of(batch[field.name], field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def column_of(values: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  (pyarrow.Array)
+    """An array, or a list, as an array of this type. A value of another type (recorded by an older collector) is absent, as everywhere."""
+    if isinstance(values, pa.Array):
+        if values.type == kind:
+            return values
+        values = values.to_pylist()
+    try:
+        return pa.array(values, type=kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([_typed(value, kind) for value in values], type=kind)
+
+
+def _typed(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  of a database's JSON
+    try:
+        return pa.scalar(value, type=kind).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
 
 
 def _pieces(batch: Any, tags: Sequence[str]) -> Iterator[Piece]:  # noqa: ANN401  (pyarrow.RecordBatch)

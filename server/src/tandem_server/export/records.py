@@ -18,7 +18,9 @@ from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis.record_files import (
     DAY_NS,
     TIME,
-    batches,
+    batches_within,
+    column_of,
+    conformed,
     day_file,
     rows_by_day,
     rows_in,
@@ -103,7 +105,7 @@ class RecordExport:
         with whole_file(path) as file, RecordWriter(file, measurement) as writer:
             for run in sorted(out_of_files):
                 try:
-                    for batch in batches(self._file(run, measurement), writer.columns, start, end - 1):
+                    for batch in batches_within(self._file(run, measurement), writer.columns, start, end - 1):
                         writer.add_batch(batch)
                 except SourceError:
                     del filed[run]
@@ -162,9 +164,8 @@ class RecordWriter:
         self._count(len(series.rows))
 
     def add_batch(self, batch: Any) -> None:  # noqa: ANN401  (pyarrow.RecordBatch)
-        """Of another such file, which an older server may have written with fewer columns, or of other types."""
-        columns = [_column(batch, field) for field in self._schema]
-        self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        """Of another such file."""
+        self._batches.append(conformed(batch, self._schema))
         self._count(len(batch))
 
     def _count(self, more: int) -> None:
@@ -173,35 +174,13 @@ class RecordWriter:
             self._write()
 
     def _write(self) -> None:
-        arrays = [_array(self._held[field.name], field.type) for field in self._schema]
+        arrays = [column_of(self._held[field.name], field.type) for field in self._schema]
         held = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._writer.write_table(pa.Table.from_batches([*self._batches, held]))
         self._written = self.rows
         self._batches.clear()
         for values in self._held.values():
             values.clear()
-
-
-def _column(batch: Any, field: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    if field.name not in batch.schema.names:
-        return pa.nulls(len(batch), field.type)
-    column = batch[field.name]
-    return column if column.type == field.type else _array(column.to_pylist(), field.type)
-
-
-def _array(values: list[Any], kind: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    try:
-        return pa.array(values, type=kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # One of another type than the schema's (recorded by an older collector) is absent, as everywhere.
-        return pa.array([_typed(value, kind) for value in values], type=kind)
-
-
-def _typed(value: Any, kind: Any) -> Any:  # noqa: ANN401  of a database's JSON
-    try:
-        return pa.scalar(value, type=kind).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return None
 
 
 def _held(path: Path) -> int:
