@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from tandem.schema.toml_file import WORDS, Key, Kind, Place, TomlReader
 from tandem_server.cli.command import ConfigError, config_file
-from tandem_server.endpoint.sessions import Share
+from tandem_server.endpoint.sessions import Limits, Share
 from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import HUB_AND_PEOPLE, Network, valid_name
 
@@ -127,7 +127,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Limits):
     """Each above 0. Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener, so many with a session (in all, of
     one probe) and as many without (in all, of one address); ``https_…``: of gateway and control channel,
     each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
@@ -136,17 +136,9 @@ class Bounds:
     ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute.
     Of the gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
 
-    session_bytes: int = 2_000_000_000
-    sessions_per_probe: int = 8
-    probe_bytes_per_day: int = 200_000_000_000
-    session_s: float = 3600.0
-    session_idle_s: float = 120.0
-    stall_s: float = 30.0
     connections: int = 256
     connections_per_probe: int = 128
     connections_per_address: int = 128
-    connections_per_session: int = 4
-    page_connections_per_session: int = 48
     requests_at_once: int = 2048
     bytes_in_flight: int = 67_108_864
     clock_ahead_s: float = 600.0
@@ -156,7 +148,6 @@ class Bounds:
     https_strangers_per_address: int = 64
     new_connections_per_address: int = 600
     failures_per_address: int = 30
-    head_s: float = 10.0
     body_s: float = 60.0
     probe_requests_per_minute: int = 3_000
     probe_lines_per_minute: int = 1_200_000

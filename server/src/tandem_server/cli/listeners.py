@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from tandem_server.cli.configuration import Bounds, ServerConfig
 from tandem_server.endpoint.listener import listen
-from tandem_server.endpoint.sessions import Limits, Share
+from tandem_server.endpoint.sessions import Share
 from tandem_server.http.certificate import Certificate
 from tandem_server.http.connections import ConnectionLimiter, ConnectionLimits
 from tandem_server.http.rates import ProbeRates, RateShare
@@ -76,21 +76,6 @@ def measurement_bounds(bounds: Bounds) -> ConnectionLimits:
         authenticated=bounds.connections,
         authenticated_per_probe=bounds.connections_per_probe,
         new_per_minute=10**6,
-    )
-
-
-def session_limits(bounds: Bounds) -> Limits:
-    """Of the endpoint's sessions."""
-    return Limits(
-        session_bytes=bounds.session_bytes,
-        sessions_per_probe=bounds.sessions_per_probe,
-        probe_bytes_per_day=bounds.probe_bytes_per_day,
-        session_s=bounds.session_s,
-        idle_s=bounds.session_idle_s,
-        stall_s=bounds.stall_s,
-        connections_per_session=bounds.connections_per_session,
-        page_connections_per_session=bounds.page_connections_per_session,
-        head_s=bounds.head_s,
     )
 
 

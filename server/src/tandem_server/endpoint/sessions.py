@@ -36,7 +36,7 @@ class Limits:
     sessions_per_probe: int = 8
     probe_bytes_per_day: int = 200_000_000_000
     session_s: float = 3600.0
-    idle_s: float = 120.0
+    session_idle_s: float = 120.0
     stall_s: float = 30.0
     connections_per_session: int = 4
     page_connections_per_session: int = 48
@@ -260,7 +260,7 @@ class SessionTable:
                 request.paths,
                 budget,
                 time.monotonic() + limits.session_s,
-                limits.idle_s,
+                limits.session_idle_s,
                 limits.connections_per_session,
                 limits.page_connections_per_session,
                 day,
