@@ -84,11 +84,7 @@ def probe_rates(bounds: Bounds, shares: Mapping[str, Share]) -> ProbeRates:
     everybody = RateShare(
         bounds.probe_requests_per_minute, bounds.probe_lines_per_minute, bounds.probe_sent_bytes_per_minute
     )
-    own = {
-        name: RateShare(share.requests_per_minute, share.lines_per_minute, share.sent_bytes_per_minute)
-        for name, share in shares.items()
-    }
-    return ProbeRates(everybody, own)
+    return ProbeRates(everybody, shares)
 
 
 def enough_descriptors(connections: int) -> None:

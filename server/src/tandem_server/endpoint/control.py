@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
-import json
 import logging
 import re
 import sqlite3
@@ -47,10 +46,7 @@ class InvalidRequest(Unreadable):
 
 def read_session_request(body: bytes) -> SessionRequest:
     """Check the body of ``POST /v1/sessions``; InvalidRequest names what is wrong."""
-    try:
-        wanted = json.loads(body)
-    except (ValueError, RecursionError):
-        raise InvalidRequest("the body is not JSON") from None
+    wanted = read_json(body, InvalidRequest)
     if not isinstance(wanted, dict):
         raise InvalidRequest("the body is no JSON object")
     unknown = wanted.keys() - _KEYS

@@ -16,6 +16,7 @@ from tandem_server.endpoint.capture import Capture, peers_of
 from tandem_server.endpoint.flows import PathPeer
 from tandem_server.endpoint.http1 import BadRequest, Claim, Transfer
 from tandem_server.endpoint.sockets import Options
+from tandem_server.http.rates import RateShare
 from tandem_server.registry import Registry
 
 _NUMBERS = 1024
@@ -44,15 +45,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(RateShare):
     """What one probe may have where it differs from ``Limits``; None: as ``Limits`` has it. Bytes are payload, both ways; those
     ``_per_minute`` are what is sent to gateway or control channel."""
 
     bytes_per_day: int | None = None
     sessions_at_once: int | None = None
-    requests_per_minute: int | None = None
-    lines_per_minute: int | None = None
-    sent_bytes_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def test_the_defaults_are_a_whole_configuration_and_a_probe_may_have_a_share_of_
     )
     config = load(tmp_path / "server.toml")
     assert config.listen.further_addresses == ("203.0.113.11", "2001:db8::11")
-    assert config.probes == {"probe-1": Share(5, None), "probe-2": Share(None, 2)}
+    assert config.probes == {"probe-1": Share(bytes_per_day=5), "probe-2": Share(sessions_at_once=2)}
 
 
 BAD_FILES = [
@@ -53,7 +53,7 @@ BAD_FILES = [
     ("probes = 3", 1, "hint: begin it with [probes]"),
     ("[probes.X_Y]\nbytes_per_day = 3", 1, "is no probe's name"),
     ("[probes]\nprobe-1 = 3", 2, "hint: begin it with [probes.probe-1]"),
-    ("[probes.probe-1]\nbytes = 3", 2, "hint: one of bytes_per_day, sessions_at_once"),
+    ("[probes.probe-1]\nbytes = 3", 2, "hint: one of requests_per_minute, lines_per_minute"),
     ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "bytes_per_day: 1.5 is not a whole number; hint: a number above 0"),
     ("[probes.probe-1]\nsessions_at_once = 0", 2, "hint: a number above 0"),
     ("[wireguard]\nendpoint = 'a:1'", 2, "endpoint without network"),
