@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,11 +25,11 @@ from tandem_server.durable import whole_file, write_changed
 from tandem_server.export.records import RecordExport
 from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.runs import totals
-from tandem_server.registry import Registry, Run, TraceRow
+from tandem_server.registry import Registry, Run
 from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.store import SeriesStore
 from tandem_server.uploads.store import TABLES as TABLES_FOLDER
-from tandem_server.uploads.store import NotTheFile, TraceStore, file_parts
+from tandem_server.uploads.store import NotTheFile, TraceStore, copy_out
 
 AROUND_NS = 300 * 10**9
 """Where no time is asked for, records this long before the first run and after the last go with them: mobility is told of five minutes."""
@@ -291,25 +290,12 @@ def fetch_files(
         if path.is_file() and path.stat().st_size == told.trace.bytes:
             continue
         try:
-            _copy(at(told.trace.place), told.trace, path)
+            with whole_file(path) as file:
+                copy_out(at(told.trace.place), told.trace, file.write)
             written += 1
         except NotTheFile as error:
-            damaged.append(f"{run.probe}/{told.name}: {error}")
+            damaged.append(f"{run.probe}/{told.name}: {told.trace.place}: {error}")
     return written, damaged, known
-
-
-def _copy(store: TraceStore, row: TraceRow, path: Path) -> None:
-    found = hashlib.sha256()
-    try:
-        stored = store.open(row.place)
-    except FileNotFoundError as error:
-        raise NotTheFile(f"{row.place} is gone from the store") from error
-    with stored, whole_file(path) as file:
-        for part in file_parts(stored, row.encoding):
-            found.update(part)
-            file.write(part)
-        if found.hexdigest() != row.sha256:
-            raise NotTheFile(f"{row.place} has another SHA-256 than was promised")
 
 
 # --- Tables of a probe's captures, as the server made them when they came -------------------------------------------

@@ -214,7 +214,7 @@ def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
     err = capsys.readouterr().err
     files = sum(len(one["files"]) for one in server.made.manifests)
     assert f"2 of {files} files had arrived at the server" in err
-    assert f"{PROBE}/{gone}: {PROBE}/{gone} is gone from the store" in err
+    assert f"{PROBE}/{gone}: {PROBE}/{gone}: it is gone" in err
     assert (out / "probe" / PROBE / name).read_bytes() == content
     assert [f.name for f in (out / "probe" / PROBE / "captures").iterdir()] == [Path(name).name]
     told = json.loads((out / "ledger.json").read_text())
