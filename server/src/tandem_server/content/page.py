@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import ssl
 import threading
 from collections.abc import Mapping, Sequence
@@ -331,13 +330,6 @@ def _for_replay(one: Captured) -> tuple[tuple[tuple[str, str], ...], bytes]:
         # a fixed time in the gzip head: the same page is the same files
         return (*kept, ("Content-Encoding", "gzip")), gzip.compress(one.body, 6, mtime=0)
     return tuple(kept), one.body
-
-
-def replace_page(target: Path, making: Path) -> None:
-    """Put the finished folder ``making`` where ``target`` is or will be. OSError."""
-    if target.exists():
-        shutil.rmtree(target)
-    making.rename(target)
 
 
 @dataclass(frozen=True, slots=True)
