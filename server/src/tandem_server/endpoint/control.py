@@ -31,8 +31,7 @@ from tandem_server.endpoint.sockets import OptionsError, negotiate, read_environ
 from tandem_server.http.body import TooMuch, Unreadable, read_json, receive
 from tandem_server.http.context import Authentication, exception_handlers, probe_in
 from tandem_server.http.rates import DiskShare
-from tandem_server.registry import Registry
-from tandem_server.registry.probes import probe_of
+from tandem_server.registry import Registry, probe_of
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
 _PATHS_LIMIT = 8

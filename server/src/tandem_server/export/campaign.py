@@ -25,8 +25,7 @@ from tandem_server.durable import whole_file, write_changed
 from tandem_server.export.records import RecordExport
 from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.runs import totals
-from tandem_server.registry import Registry, Run
-from tandem_server.registry.runs import NO_CAMPAIGN
+from tandem_server.registry import NO_CAMPAIGN, Registry, Run
 from tandem_server.store import SeriesStore
 from tandem_server.uploads.store import TABLES as TABLES_FOLDER
 from tandem_server.uploads.store import NotTheFile, TraceStore, copy_out

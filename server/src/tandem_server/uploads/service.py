@@ -24,8 +24,7 @@ from tandem.schema.trace import MOST_BYTES, Chunk, Encoding, Offer, Receipt
 from tandem_server.durable import sync
 from tandem_server.http.body import Busy
 from tandem_server.http.rates import DAY_S, DaySpent, NoRoom, Reserve
-from tandem_server.registry import NameTaken, Registry, TooManyUnfinished, TraceRow, Unfinished
-from tandem_server.registry.traces import PendingUploads
+from tandem_server.registry import NameTaken, PendingUploads, Registry, TooManyUnfinished, TraceRow, Unfinished
 from tandem_server.uploads.store import NotTheFile, TraceStore, check_stream, make_folder
 
 _LOG = logging.getLogger("tandem.traces")
