@@ -492,7 +492,7 @@ class UploadService:
         try:
             with self._streams.locked(one.probe, one.sha256, 0.0) as stream:
                 had_bytes = stream.size
-                gone = self._offers.expire(one, had_bytes)
+                gone = self._offers.expire(one)
                 if gone:
                     stream.remove()
                     _LOG.warning(
