@@ -24,11 +24,12 @@ _MAPS = {f"tandem_{name}": name for name in COUPLED}
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _TOOL_S = 60.0
+_KERNEL_SAYS = "journalctl -k says what the kernel thinks of it"
 _IN_USE = "BPF_STRUCT_OPS_STATE_INUSE"
 
 
 class CongestionError(RuntimeError):
-    """The controllers cannot be loaded or removed here: one line, with a hint where something helps."""
+    """The controllers cannot be loaded or removed here: one line, with a hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,11 @@ def _call(*words: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except subprocess.TimeoutExpired:
-        raise CongestionError(f"bpftool {' '.join(words)}: no answer within {_TOOL_S:g} s") from None
+        raise CongestionError(
+            f"bpftool {' '.join(words)}: no answer within {_TOOL_S:g} s; hint: {_KERNEL_SAYS}"
+        ) from None
     if done.returncode != 0 or done.stdout.startswith('{"error":'):
-        raise CongestionError(f"bpftool {' '.join(words)}: {_last(done.stderr or done.stdout)}")
+        raise CongestionError(f"bpftool {' '.join(words)}: {_last(done.stderr or done.stdout)}; hint: {_KERNEL_SAYS}")
     return done.stdout
 
 

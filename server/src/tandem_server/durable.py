@@ -1,8 +1,9 @@
-"""Files that are whole or not there: written beside their place, synced, renamed."""
+"""Files that are whole or not there: written beside their place, synced, renamed; and the hash of one that is there."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,3 +59,9 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file's content, in hexadecimal digits. OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -122,7 +122,7 @@ def reading(private_influx, tmp_path_factory):
             meter.wrote(20, 0.01)
             meter.at_once(2, 300)
             gateway._at_utc_ns = (now_ns // (60 * S) - minute) * 60 * S
-            gateway.write()
+            gateway.turn()
             for series in (expected, ledger, machine):
                 series.once(now_ns - minute * 60 * S)
         rollups = Rollups(registry, store, Kept())

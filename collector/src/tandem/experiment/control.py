@@ -21,10 +21,11 @@ from typing import Any
 
 from tandem.experiment import base, http_head
 from tandem.experiment.base import STOPPED, MissingRequirementError, Stop, StoppedError
-from tandem.experiment.parameters import CommonParameters, Origin, ProbePath
+from tandem.experiment.parameters import CommonParameters, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure, ServerCapture
 from tandem.schema.trace import is_sha256, server_capture
+from tandem.schema.url import Origin
 
 WHOAMI_S = 3.0
 _FAREWELL_S = 2.0

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from tandem.mptcp import sockets
+from tandem.schema.url import PORTS, Origin
 
 Kind = Literal["int", "float", "str", "bool", "object", "list"]
 
@@ -121,24 +122,6 @@ class ProbePath:
     @property
     def source(self) -> sockets.Source:
         return sockets.Source(self.interface)
-
-
-PORTS = {"http": 80, "https": 443}
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Of a URL; the host in lower case."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @property
-    def authority(self) -> str:
-        """As in the header Host and in URLs: with the port where it is not the scheme's own."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Apart from ``records``, so that a server that reads none holds no pyarrow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -48,12 +49,16 @@ def day_file(records: Path, measurement: str, utc_ns: int) -> Path:
 
 def rows_in(path: Path) -> int:
     """How many records a file has; 0 without one. SourceError where it is no such file."""
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except FileNotFoundError:
-        return 0
-    except (pa.ArrowException, OSError) as error:
-        raise _unread(path, error) from error
+    footer = _footer(path)
+    return 0 if footer is None else int(footer.num_rows)
+
+
+def rows_by_day(path: Path, start: int, end: int) -> Counter[int]:
+    """By UTC day, how many records of [start, end) a file has; none without one. SourceError."""
+    found: Counter[int] = Counter()
+    for batch in batches_within(path, [TIME], start, end - 1) if overlaps(path, start, end - 1) else ():
+        found.update((batch[TIME].to_numpy() // DAY_NS * DAY_NS).tolist())
+    return found
 
 
 class RecordFiles:
@@ -68,15 +73,15 @@ class RecordFiles:
         low, high = span[0] or 0, 2**63 - 1 if span[1] is None else span[1]
         wanted = [c for c in columns if fields is None or c in (TIME, "monotonic_ns", *tags, *fields)]
         for path in self._files(measurement, low, high):
-            for batch in _batches(path, wanted):
-                inside = pc.and_(pc.greater_equal(batch[TIME], low), pc.less_equal(batch[TIME], high))
-                yield from _pieces(batch.filter(pc.and_(inside, pc.equal(batch["probe"], probe))), tags)
+            for batch in batches(path, wanted):
+                mine = pc.and_(_within(batch, low, high), pc.equal(batch["probe"], probe))
+                yield from _pieces(batch.filter(mine), tags)
 
     def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> Numbers:
         """See ``Source``."""
         parts, own = [np.empty(0, dtype=np.int64)], pa.array(list(boots), pa.string())
         for path in self._files(measurement, 0, 2**63 - 1):
-            for batch in _batches(path, ["probe", "boot", "seq"]):
+            for batch in batches(path, ["probe", "boot", "seq"]):
                 mine = pc.and_(pc.equal(batch["probe"], probe), pc.is_in(batch["boot"], value_set=own))
                 parts.append(batch.filter(mine)["seq"].drop_null().to_numpy().astype(np.int64))
         return np.concatenate(parts)
@@ -101,23 +106,72 @@ class SampleFiles(RecordFiles):
 
 def overlaps(path: Path, low: int, high: int) -> bool:
     """Whether a file has records of this time, both ends included, as its footer tells. SourceError."""
-    try:
-        told = pq.read_metadata(path)
-    except FileNotFoundError:
+    told = _footer(path)
+    if told is None:
         return False
-    except (pa.ArrowException, OSError) as error:
-        raise _unread(path, error) from error
     groups = (told.row_group(n).column(0).statistics for n in range(told.num_row_groups))  # TIME is the first
     return any(one is None or (one.min <= high and low <= one.max) for one in groups)
 
 
-def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+def batches_within(path: Path, columns: Sequence[str], low: int, high: int) -> Iterator[Any]:
+    """As ``batches``, of the records of this time, both ends included. ``columns``: with TIME."""
+    for batch in batches(path, columns):
+        yield batch.filter(_within(batch, low, high))
+
+
+def _within(batch: Any, low: int, high: int) -> Any:  # noqa: ANN401  (pyarrow.RecordBatch)
+    return pc.and_(pc.greater_equal(batch[TIME], low), pc.less_equal(batch[TIME], high))
+
+
+def _footer(path: Path) -> Any:  # noqa: ANN401  (pyarrow.parquet.FileMetaData)
+    """None without a file. SourceError."""
     try:
-        with closing(pq.ParquetFile(path)) as file:
-            there = [c for c in columns if c in file.schema_arrow.names]
-            yield from file.iter_batches(batch_size=_ROWS, columns=there)
+        return pq.read_metadata(path)
+    except FileNotFoundError:
+        return None
     except (pa.ArrowException, OSError) as error:
         raise _unread(path, error) from error
+
+
+def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """``pyarrow.RecordBatch`` with those of ``columns`` (None: all) that the file has. SourceError."""
+    try:
+        with closing(pq.ParquetFile(path)) as file:
+            there = file.schema_arrow.names
+            wanted = there if columns is None else [c for c in columns if c in there]
+            yield from file.iter_batches(batch_size=_ROWS, columns=wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise _unread(path, error) from error
+
+
+def conformed(batch: Any, schema: pa.Schema) -> Any:  # noqa: ANN401  (pyarrow.RecordBatch)
+    """With the schema's columns: an older file may have fewer, or of other types."""
+    columns = [
+        column_of(batch[field.name], field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def column_of(values: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  (pyarrow.Array)
+    """An array, or a list, as an array of this type. A value of another type (recorded by an older collector) is absent, as everywhere."""
+    if isinstance(values, pa.Array):
+        if values.type == kind:
+            return values
+        values = values.to_pylist()
+    try:
+        return pa.array(values, type=kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([_typed(value, kind) for value in values], type=kind)
+
+
+def _typed(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  of a database's JSON
+    try:
+        return pa.scalar(value, type=kind).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
 
 
 def _pieces(batch: Any, tags: Sequence[str]) -> Iterator[Piece]:  # noqa: ANN401  (pyarrow.RecordBatch)

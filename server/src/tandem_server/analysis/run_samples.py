@@ -1,5 +1,5 @@
 """Samples of a run, ten a second, in files of its own: ``PROBE/.samples/RUN/MEASUREMENT.parquet`` in the server's folder of traces, with
-the columns of an export's records. Who reads a run asks the database only for those that have none yet."""
+the columns of an export's records. Who reads a run, or exports it, asks the database only for those that have none yet."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SampledSource(InfluxSource):
 
     def __init__(self, influx: SeriesStore, samples: RunSamples) -> None:
         super().__init__(influx)
-        self._samples = samples
+        self.samples = samples
 
     def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterator[Piece]:
         """See ``Source``."""
@@ -62,17 +62,22 @@ class SampledSource(InfluxSource):
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
     def _sources(self, measurement: str, probe: str) -> Iterator[Source]:
-        there = self._samples.runs(probe) if measurement in SAMPLED else set()
+        there = self.samples.runs(probe) if measurement in SAMPLED else set()
         asked = f'SHOW TAG VALUES FROM "{measurement}" WITH KEY = "run" WHERE "probe" = {literal(probe)}'
         known = {str(row[1]) for series in self.ask(asked) for row in series.rows} if there else set()
         left = sorted(known - there)
         if not there or len(left) > _MOST_ALONE:  # nearly all are to be asked for
             yield InfluxSource(self.store)
             return
-        yield self._samples.source(probe, sorted(there))
-        for at in range(0, len(left), _RUNS_AT_ONCE):
-            runs = left[at : at + _RUNS_AT_ONCE]
-            yield InfluxSource(self.store, " OR ".join(f'"run" = {literal(run)}' for run in runs))
+        yield self.samples.source(probe, sorted(there))
+        for some in of_runs(left):
+            yield InfluxSource(self.store, some)
+
+
+def of_runs(runs: Sequence[str]) -> Iterator[str]:
+    """InfluxQL that records of these runs meet; each is of some of them."""
+    for at in range(0, len(runs), _RUNS_AT_ONCE):
+        yield " OR ".join(f'"run" = {literal(run)}' for run in runs[at : at + _RUNS_AT_ONCE])
 
 
 def means(pieces: Iterable[Piece], step_ns: int) -> Iterator[Piece]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import grp
-import hashlib
 import json
 import os
 import pwd
@@ -31,7 +30,7 @@ import tandem_server
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, hinted
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import private_influx
-from tandem_server.durable import sync, whole_file
+from tandem_server.durable import sha256_of, sync, whole_file
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.store import QueryError, StoreDown
 from tandem_server.store.influx import quoted
@@ -357,7 +356,7 @@ def sync_folder(folder: Path) -> None:
 def write_kept(folder: Path, kept: Kept) -> None:
     """``backup.json``, last: a backup without it is none."""
     files = {
-        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
@@ -380,7 +379,7 @@ def read_kept(folder: Path) -> Kept:
         raise ConfigError(f"{file}: not of the format {FORMAT} ({error!r}); hint: use another backup") from None
     for name, (size, sha256) in files.items():
         path = folder / name
-        if not path.is_file() or path.stat().st_size != size or _sha256(path) != sha256:
+        if not path.is_file() or path.stat().st_size != size or sha256_of(path) != sha256:
             raise ConfigError(f"{path}: not as it was backed up; hint: copy the backup anew, or use another one")
     return kept
 
@@ -416,11 +415,6 @@ def _is_name(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 # --- InfluxDB's own portable backup ---------------------------------------------------------------------------------------

@@ -15,19 +15,18 @@ import tomllib
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tandem_server.analysis.records import SourceError
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe, utc_ns
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import TraceStores, open_influx, open_registry
 from tandem_server.ledger.reader import LedgerReader
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.registry import NO_CAMPAIGN, Registry
 from tandem_server.report.words import visible
-from tandem_server.uploads.store import TABLES
 
 if TYPE_CHECKING:
     from tandem_server.export.campaign import Exported
@@ -165,7 +164,7 @@ def _add_publish(actions: Actions[argparse.ArgumentParser]) -> None:
 
 
 def _export(args: Namespace) -> int:
-    start, end = _utc_ns("--from", args.start, last=False), _utc_ns("--to", args.end, last=True)
+    start, end = utc_ns("--from", args.start), utc_ns("--to", args.end, last=True)
     if start is not None and end is not None and start >= end:
         raise ConfigError(f"--from {args.start} --to {args.end}: nothing is between them; hint: the earlier one first")
     config = load(args.config)
@@ -189,30 +188,12 @@ def _exported(
     module = importlib.import_module("tandem_server.export.campaign")
     name = NO_CAMPAIGN if args.no_campaign else args.campaign
     requested = module.Asked(name, tuple(dict.fromkeys(args.probe)), start, end, args.traces, args.tables)
-    traces, retention = config.traces.folder, config.store.retention_days
     with contextlib.closing(open_influx(config)) as series:
+        retention = config.store.retention_days
         ledger = LedgerReader(registry, RecordCounts(series), config.states, retention, with_files=args.traces)
-        stores = module.Stores(
-            registry, series, TraceStores(config).at, lambda probe: traces / probe / TABLES, ledger, _progress()
-        )
+        stores = module.Stores(registry, series, TraceStores(config).at, config.traces.folder, ledger, _progress())
         made: Exported = module.export(requested, stores, args.out)
     return made
-
-
-def _utc_ns(option: str, text: str | None, *, last: bool) -> int | None:
-    """A time of ISO 8601 in UTC ns; of a day its beginning, or with ``last`` the next day's. ConfigError."""
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        at += timedelta(days=1) if last and len(text) <= len("2026-W01-1") and "T" not in text else timedelta()
-        since = at - datetime(1970, 1, 1, tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(
-            f"{option} {text}: no day and no time in ISO 8601; hint: 2026-06-01 or 2026-06-01T08:00+02:00"
-        ) from error
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
 
 def _progress() -> Callable[[str], None]:

@@ -10,6 +10,7 @@ import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,19 @@ def within(low: float, high: float, what: str, *, above: bool = False) -> Callab
         return found
 
     return number
+
+
+def utc_ns(option: str, text: str | None, *, last: bool = False) -> int | None:
+    """A time of ISO 8601 in UTC ns; of a day its beginning, or with ``last`` the next day's. ConfigError."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        at += timedelta(days=1) if last and len(text) <= len("2026-W01-1") and "T" not in text else timedelta()
+        since = at - datetime(1970, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"{option} {text}: no day and no time in ISO 8601; hint: 2026-06-01 or 2026-06-01T08:00+02:00"
+        ) from error
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
-from tandem.schema.toml_file import Key, Place, line_of, places
+from tandem.schema.toml_file import WORDS, Key, Kind, Place, TomlReader
 from tandem_server.cli.command import ConfigError, config_file
-from tandem_server.endpoint.sessions import Share
+from tandem_server.endpoint.sessions import Limits, Share
 from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import HUB_AND_PEOPLE, Network, valid_name
 
@@ -48,7 +47,7 @@ def _text(default: str | None, pattern: str, hint: str, *, required: bool = Fals
 
 
 def _matching(pattern: str) -> Callable[[str], str | None]:
-    return lambda value: None if re.fullmatch(pattern, value) else "no match"
+    return lambda value: None if re.fullmatch(pattern, value) else f"{value!r} cannot be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Limits):
     """Each above 0. Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener, so many with a session (in all, of
     one probe) and as many without (in all, of one address); ``https_…``: of gateway and control channel,
     each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
@@ -137,17 +136,9 @@ class Bounds:
     ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute.
     Of the gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
 
-    session_bytes: int = 2_000_000_000
-    sessions_per_probe: int = 8
-    probe_bytes_per_day: int = 200_000_000_000
-    session_s: float = 3600.0
-    session_idle_s: float = 120.0
-    stall_s: float = 30.0
     connections: int = 256
     connections_per_probe: int = 128
     connections_per_address: int = 128
-    connections_per_session: int = 4
-    page_connections_per_session: int = 48
     requests_at_once: int = 2048
     bytes_in_flight: int = 67_108_864
     clock_ahead_s: float = 600.0
@@ -157,7 +148,6 @@ class Bounds:
     https_strangers_per_address: int = 64
     new_connections_per_address: int = 600
     failures_per_address: int = 30
-    head_s: float = 10.0
     body_s: float = 60.0
     probe_requests_per_minute: int = 3_000
     probe_lines_per_minute: int = 1_200_000
@@ -291,27 +281,21 @@ _UNIFORM: dict[type, dict[str, Any]] = {
     Tolerances: {"hint": "seconds above 0 and below 100000000", "minimum": 0, "above": True, "maximum": 1e8},
 }
 """Sections whose keys have one rule."""
-_KINDS: dict[str, Literal["whole", "number", "truth", "text"]] = {"int": "whole", "float": "number", "bool": "truth"}
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "int": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "bool": ((bool,), "true or false"),
-    "str": ((str,), "a text"),
-    "Path": ((str,), "a path"),
-}
+_KINDS: dict[str, Kind] = {"int": "whole", "float": "number", "bool": "truth", "str": "text", "Path": "text"}
 
 
 def keys(section: type) -> Iterator[tuple[Key, str]]:
     """Each key of a section, and its type: ``int``, ``float``, ``bool``, ``str``, ``Path``, ``tuple[str, ...]`` or a section's."""
     for one in fields(section):
-        kind = str(one.type).removesuffix(" | None")
+        type_ = str(one.type).removesuffix(" | None")
         rule = dict(one.metadata or _UNIFORM.get(section, {}))
-        if choices := re.fullmatch(r"Literal\[(.*)\]", kind):
-            kind = "str"
+        if choices := re.fullmatch(r"Literal\[(.*)\]", type_):
+            type_ = "str"
             rule["choices"] = tuple(word.strip("\"' ") for word in choices[1].split(","))
             rule["hint"] = f"one of {', '.join(rule['choices'])}"
-        rule.setdefault("hint", f"write {_TYPES[kind][1]}" if kind in _TYPES else "")
-        yield Key(one.name, _KINDS.get(kind, "text"), default=one.default, **rule), kind
+        kind = _KINDS.get(type_, "text")
+        rule.setdefault("hint", f"write {WORDS[kind]}")
+        yield Key(one.name, kind, default=one.default, **rule), type_
 
 
 def load(named: Path | None) -> ServerConfig:
@@ -322,76 +306,64 @@ def load(named: Path | None) -> ServerConfig:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError(f"{file}: {reason}; hint: name a server.toml with --config") from error
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        line = re.search(r"at line ([0-9]+)", str(error))
-        number = line[1] if line else str(text.count("\n") + 1)
-        raise ConfigError(f"{file}:{number}: no TOML: {error}; hint: correct the line") from error
-    return _Reader(file, places(text)).config(content)
+    return _Reader(text, file).config()
 
 
-class _Reader:
-    def __init__(self, file: Path, lines: dict[Place, int]) -> None:
-        self._file, self._lines, self._folder = file, lines, file.resolve().parent
+class _Reader(TomlReader):
+    error = ConfigError
 
-    def _fault(self, place: Place, what: str, hint: str) -> ConfigError:
-        return ConfigError(f"{self._file}:{line_of(self._lines, place) or 1}: {what}; hint: {hint}")
+    def __init__(self, text: str, file: Path) -> None:
+        super().__init__(text, file, "correct the line")
+        self._file, self._folder = file, file.resolve().parent
 
-    def config(self, content: dict[str, Any]) -> ServerConfig:
+    def hint_for_name(self, name: str, known: Sequence[str]) -> str:  # noqa: ARG002  as ``TomlReader`` has it
+        return f"one of {', '.join(known)}"
+
+    def config(self) -> ServerConfig:
         """The whole."""
         known = (*TABLES, "probes")
-        for name in content:
+        for name in self.content:
             if name not in known:
-                raise self._fault((name,), f"unknown section {name!r}", f"one of {', '.join(known)}")
-        read: dict[str, Any] = {name: self._section(kind, content.get(name, {}), name) for name, kind in TABLES.items()}
-        config = ServerConfig(self._file, **read, probes=self._shares(content.get("probes", {})))
+                raise self.fail((name,), f"unknown section {name!r}", self.hint_for_name(name, known))
+        read: dict[str, Any] = {
+            name: self._section(kind, self.content.get(name, {}), name) for name, kind in TABLES.items()
+        }
+        config = ServerConfig(self._file, **read, probes=self._shares(self.content.get("probes", {})))
         for place, what, hint in _faults(config):
-            raise self._fault(place, what, hint)
+            raise self.fail(place, what, hint)
         return config
 
     def _shares(self, content: object) -> dict[str, Share]:
-        if not isinstance(content, dict):
-            raise self._fault(("probes",), "probes is no section", "write [probes.NAME]")
-        for name in content:
+        shares = self.table(content, ("probes",))
+        for name in shares:
             if not valid_name(name):
                 what = f"{name!r} is no probe's name"
-                raise self._fault(("probes", name), what, "[probes.NAME], as `probe list` has it")
-        return {name: self._section(Share, own, "probes", name) for name, own in content.items()}
+                raise self.fail(("probes", name), what, "[probes.NAME], as `probe list` has it")
+        return {name: self._section(Share, own, "probes", name) for name, own in shares.items()}
 
     def _section(self, kind: type[_T], content: object, *place: str) -> _T:
-        where = ".".join(place)
-        if not isinstance(content, dict):
-            raise self._fault(place, f"{where} is no section", f"write [{where}]")
+        table, where = self.table(content, place), f"[{'.'.join(place)}]"
         known = {key.name: (key, type_) for key, type_ in keys(kind)}
-        for name in content:
-            if name not in known:
-                raise self._fault((*place, name), f"unknown key {name!r} in [{where}]", f"one of {', '.join(known)}")
-        for name, (key, _) in known.items():
-            if key.required and name not in content:
-                raise self._fault(place, f"[{where}] needs {name}", key.hint)
-        values = {
-            name: self._value(*known[name], content[name], (*place, name)) if name in content else key.default
-            for name, (key, _) in known.items()
-        }
-        return kind(**{n: self._folder / value if isinstance(value, Path) else value for n, value in values.items()})
+        self.only(table, known, place, where)
+        values = self.checked([key for key, type_ in known.values() if type_ in _KINDS], table, place, where)
+        for name, (key, type_) in known.items():
+            value = values.get(name)
+            if type_ == "float":
+                values[name] = float(value)
+            elif type_ == "Path" and value is not None:
+                values[name] = self._folder / value
+            elif type_ not in _KINDS:
+                values[name] = self._further(type_, table[name], (*place, name)) if name in table else key.default
+        return kind(**values)
 
-    def _value(self, key: Key, type_: str, value: object, place: tuple[str, ...]) -> object:
-        what = f"[{'.'.join(place[:-1])}] {key.name} is {value!r}"
+    def _further(self, type_: str, value: object, place: tuple[str, ...]) -> object:
+        """Of a key that is a section or a list of texts."""
         if type_ == "S3Bucket":
             return self._section(S3Bucket, value, *place)
-        if type_ == "tuple[str, ...]":
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise self._fault(place, what, 'write texts in brackets, as in ["203.0.113.11"]')
-            return tuple(value)
-        types, words = _TYPES[type_]
-        if not key.choices and type(value) not in types:
-            raise self._fault(place, what, f"write {words}")
-        if key.wrong(value) is not None:
-            raise self._fault(place, what, key.hint)
-        if type_ == "float":
-            return float(cast(float, value))
-        return Path(str(value)) if type_ == "Path" else value
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            what = f"[{'.'.join(place[:-1])}] {place[-1]} is {value!r}"
+            raise self.fail(place, what, 'write texts in brackets, as in ["203.0.113.11"]')
+        return tuple(value)
 
 
 # --- What keys have to do with one another ---------------------------------------------------------------------------------

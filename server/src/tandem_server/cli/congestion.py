@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from tandem.mptcp_abi import COUPLED
 from tandem.notify import Notify
 from tandem_server import congestion
-from tandem_server.cli.command import Actions, EnvironmentLacks, add_command
+from tandem_server.cli.command import Actions, add_command
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
@@ -30,7 +29,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     )
     actions = parser.add_subparsers(metavar="COMMAND")
     load = add_command(
-        actions, "load", _refused(_load), "register the controllers; needs root", congestion.load.__doc__, config=False
+        actions, "load", _load, "register the controllers; needs root", congestion.load.__doc__, config=False
     )
     load.add_argument(
         "--hold", action="store_true", help="stay, and remove them at the end, also when this command is killed"
@@ -38,7 +37,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     unload = add_command(
         actions,
         "unload",
-        _refused(_unload),
+        _unload,
         "remove them; needs root",
         "Running connections keep theirs to their end.",
         config=False,
@@ -47,7 +46,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     status = add_command(
         actions,
         "status",
-        _refused(_status),
+        _status,
         "which are loaded, of which object",
         "Exit status 0 when all are loaded, 1 when not.",
         json="as JSON",
@@ -57,16 +56,6 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         one.add_argument(
             "--object", type=Path, default=congestion.object_file(), metavar="FILE", help="default: %(default)s"
         )
-
-
-def _refused(command: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
-    def run(args: Namespace) -> int:
-        try:
-            return command(args)
-        except congestion.CongestionError as error:
-            raise EnvironmentLacks(str(error)) from error
-
-    return run
 
 
 def _load(args: Namespace) -> int:

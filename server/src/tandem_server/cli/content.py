@@ -4,6 +4,7 @@ the server's content folder."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -11,14 +12,14 @@ import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.devtools import NoBrowserError, find
 from tandem.schema.manifest import PLAIN_NAME
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, hinted
 from tandem_server.cli.configuration import load
 from tandem_server.content import page_recording, page_synthetic, presentation
 from tandem_server.content.page import (
@@ -27,7 +28,6 @@ from tandem_server.content.page import (
     PageError,
     PageStore,
     in_order,
-    replace_page,
     usable,
     verify,
     write,
@@ -119,6 +119,20 @@ def _add_page(commands: Actions[argparse.ArgumentParser]) -> None:
         word.add_argument("--name", metavar="NAME", help="the page's name; synthetic, or after its host")
 
 
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A folder to be filled, which takes the place of ``target`` when the block ends well. OSError."""
+    making = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    making.mkdir(parents=True)
+    try:
+        yield making
+        if target.exists():
+            shutil.rmtree(target)
+        making.rename(target)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
 # --- Presentations ----------------------------------------------------------------------------------------------------------
 
 
@@ -135,22 +149,13 @@ def _build_presentation(args: Namespace) -> int:
     if args.video is not None and ffmpeg is None:
         raise EnvironmentLacks("no ffmpeg here; hint: install it, or leave --video out for a synthetic presentation")
     target = load(args.config).content.folder / name
-    making = target.with_name(f".{name}.{os.getpid()}.tmp")
-    making.mkdir(parents=True)
-    try:
-        if args.video is not None and ffmpeg is not None:
+    with _replacing(target) as making, hinted("see whether ffmpeg plays the video", presentation.EncodeError):
+        if args.video is None or ffmpeg is None:
+            presentation.build_synthetic(making, args.seconds, segments_s, args.seed)
+        else:
             presentation.build_encoded(
                 ffmpeg, args.video, making, args.seconds, segments_s, said=lambda text: print(text, file=sys.stderr)
             )
-        else:
-            presentation.build_synthetic(making, args.seconds, segments_s, args.seed)
-        if target.exists():
-            shutil.rmtree(target)
-        making.rename(target)
-    except presentation.EncodeError as error:
-        raise EnvironmentLacks(str(error)) from error
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
     print(f"{target}: {args.seconds} s, segments of {', '.join(map(str, segments_s))} s")
     return 0
 
@@ -261,14 +266,8 @@ def _put(
     target = folder / name
     if target.exists() and not (target / "page.json").is_file():
         raise ConfigError(f"{target} is there and is no page; hint: another --name")
-    making = folder / f".{name}.{os.getpid()}.tmp"
-    making.mkdir(parents=True)
-    try:
-        stamped = {**made, "utc": utc(time.time_ns())}
-        page = write(making, objects, stamped, times_ms)
-        replace_page(target, making)
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
+    with _replacing(target) as making:
+        page = write(making, objects, {**made, "utc": utc(time.time_ns())}, times_ms)
     return page, name
 
 

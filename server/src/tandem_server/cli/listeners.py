@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from tandem_server.cli.configuration import Bounds, ServerConfig
 from tandem_server.endpoint.listener import listen
-from tandem_server.endpoint.sessions import Limits, Share
+from tandem_server.endpoint.sessions import Share
 from tandem_server.http.certificate import Certificate
 from tandem_server.http.connections import ConnectionLimiter, ConnectionLimits
 from tandem_server.http.rates import ProbeRates, RateShare
@@ -79,31 +79,12 @@ def measurement_bounds(bounds: Bounds) -> ConnectionLimits:
     )
 
 
-def session_limits(bounds: Bounds) -> Limits:
-    """Of the endpoint's sessions."""
-    return Limits(
-        session_bytes=bounds.session_bytes,
-        sessions_per_probe=bounds.sessions_per_probe,
-        probe_bytes_per_day=bounds.probe_bytes_per_day,
-        session_s=bounds.session_s,
-        idle_s=bounds.session_idle_s,
-        stall_s=bounds.stall_s,
-        connections_per_session=bounds.connections_per_session,
-        page_connections_per_session=bounds.page_connections_per_session,
-        head_s=bounds.head_s,
-    )
-
-
 def probe_rates(bounds: Bounds, shares: Mapping[str, Share]) -> ProbeRates:
     """Everybody's, and those of the probes that have their own."""
     everybody = RateShare(
         bounds.probe_requests_per_minute, bounds.probe_lines_per_minute, bounds.probe_sent_bytes_per_minute
     )
-    own = {
-        name: RateShare(share.requests_per_minute, share.lines_per_minute, share.sent_bytes_per_minute)
-        for name, share in shares.items()
-    }
-    return ProbeRates(everybody, own)
+    return ProbeRates(everybody, shares)
 
 
 def enough_descriptors(connections: int) -> None:

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from tandem_server.cli.configuration import load
-from tandem_server.cli.listeners import enough_descriptors, session_limits
+from tandem_server.cli.listeners import enough_descriptors
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import DATABASE_WAIT_S, open_store
 from tandem_server.content.library import Library
@@ -27,7 +27,7 @@ def main() -> None:
     log_to_stderr()
     enough_descriptors(4 * config.limits.connections)  # with a session and without, each with its wire
     store = open_store(config, DATABASE_WAIT_S)
-    recorder, limits, boot = Recorder(lambda: store), session_limits(config.limits), boot_id()
+    recorder, boot = Recorder(lambda: store), boot_id()
     content, pages = Library(config.content.folder), PageStore(config.content.folder)
     certificate = (
         Certificate(config.tls.certificate, config.tls.key, tls_context) if config.listen.measurement_tls_port else None
@@ -39,7 +39,7 @@ def main() -> None:
         if tls and certificate is not None:
             certificate.refresh(only_if_changed=True)
         context = None if certificate is None else certificate.context
-        measurement = Measurement(broker, limits, recorder, boot, content, context, pages)
+        measurement = Measurement(broker, config.limits, recorder, boot, content, context, pages)
         (measurement.serve_tls if tls else measurement.serve)(connection, address, port, stopped)
 
     with socket.socket(fileno=int(sys.argv[2])) as channel:

@@ -26,7 +26,6 @@ from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.records import (
     DATABASE,
     REGISTRY,
-    InfluxSource,
     Source,
     folder_database,
     in_ledger_of,
@@ -164,7 +163,7 @@ def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None, *, keep: 
     with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
         ledger = in_ledger_of(campaign, config.registry.file if config else campaign.folder / REGISTRY)
         evaluation = evaluate(campaign, source, ledger)
-        if keep and isinstance(source, InfluxSource):
+        if keep and isinstance(source, SampledSource):
             _keep_records(campaign, source)
     return pool.Kit(evaluation, *_packets(evaluation))
 
@@ -199,7 +198,7 @@ def _source(
         yield source if isinstance(source, str) else SampledSource(source.store, samples)
 
 
-def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource) -> None:
+def _keep_records(campaign: campaign_folder.CampaignFolder, source: SampledSource) -> None:
     """Beside the folder's other files, so that they are read without the database from now on."""
     start, end = (whole(campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
     if start is None or end is None:
@@ -208,7 +207,7 @@ def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource
     folder = campaign.folder / "probe" / campaign.probe / "records"
     draft = folder.with_name("records.part")  # half of them would be taken for all by the next report
     try:
-        fetched = export.RecordExport(source.store, campaign.probe, draft, lambda _: None)
+        fetched = export.RecordExport(source.store, source.samples, campaign.probe, draft, lambda _: None)
         fetched.fetch(start - BEFORE_NS, end + AFTER_NS)
         draft.rename(folder)
     finally:

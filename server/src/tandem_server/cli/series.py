@@ -11,11 +11,10 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe, utc_ns
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import LONG_STATEMENT_S, kept_days, open_influx, open_registry
 from tandem_server.derived.rollups import DAY_S, FRESH, HOUR_S, LOCK, Rollups, Span
@@ -66,11 +65,10 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     again.add_argument(
         "--from",
         dest="start",
-        type=_utc,
         metavar="TIME",
         help="UTC, as 2026-05-01 or 2026-05-01T12:00; by default the oldest record",
     )
-    again.add_argument("--to", dest="end", type=_utc, metavar="TIME", help="likewise; by default now")
+    again.add_argument("--to", dest="end", metavar="TIME", help="likewise; by default now")
     again.add_argument(
         "--measurement",
         action="append",
@@ -116,7 +114,8 @@ def _status(args: Namespace) -> int:
 
 def _recompute(args: Namespace) -> int:
     config = load(args.config)
-    if args.start is not None and args.start >= (args.end or time.time()):
+    start_ns, end_ns = utc_ns("--from", args.start), utc_ns("--to", args.end)
+    if start_ns is not None and start_ns >= (end_ns or time.time_ns()):
         raise ConfigError("--from is not before --to; hint: times in UTC, the earlier one first")
     store = open_influx(config).patient(LONG_STATEMENT_S)
     with contextlib.closing(store), open_registry(config) as registry:
@@ -124,7 +123,8 @@ def _recompute(args: Namespace) -> int:
         only = args.measurement or sorted(ROLLUPS)
         if args.probe is not None:
             only = [name for name in only if "probe" in ROLLUPS[name].tags]
-        recompute(registry, store, kept_days(config), only, args.start, args.end, args.probe, as_json=args.json)
+        start_s, end_s = (None if at is None else at // 10**9 for at in (start_ns, end_ns))
+        recompute(registry, store, kept_days(config), only, start_s, end_s, args.probe, as_json=args.json)
     return 0
 
 
@@ -166,15 +166,6 @@ def _password(file: Path) -> str:
     if not password:
         raise ConfigError(f"{file}: no password in it; hint: write one, or remove the file")
     return password
-
-
-def _utc(text: str) -> int:
-    """Seconds since 1970 of an ISO 8601 time, UTC unless it says otherwise."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; hint: 2026-05-01 or 2026-05-01T12:00") from error
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
 
 
 def recompute(

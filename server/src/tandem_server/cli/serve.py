@@ -36,7 +36,6 @@ from tandem_server.cli.listeners import (
     measurement_bounds,
     probe_rates,
     serve_app,
-    session_limits,
 )
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import TraceStores, open_registry, private_influx, reader_or_why
@@ -147,7 +146,7 @@ def _endpoint(config: ServerConfig) -> None:
             further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
         choose = Controllers([measurement, *further]).choose if v094.present() else None
-        sessions = SessionTable(registry, session_limits(bounds), config.probes, choose)
+        sessions = SessionTable(registry, bounds, config.probes, choose)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
         try:
             pool = Pool(command, config.listen.processes or cores(), sessions)

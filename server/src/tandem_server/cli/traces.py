@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
-import os
 import sys
 import time
 from argparse import Namespace
@@ -28,8 +26,9 @@ from tandem_server.cli.configuration import load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import LONG_STATEMENT_S, TraceStores, open_influx, open_registry
 from tandem_server.cli.worker import process_pool, tabling
+from tandem_server.durable import whole_file
 from tandem_server.registry import Registry, TablesOf, TraceRow, Unfinished
-from tandem_server.uploads.store import NotTheFile, TraceStore, content_of, file_parts
+from tandem_server.uploads.store import NotTheFile, copy_out
 from tandem_server.utc import utc
 
 _EXAMPLES = """examples:
@@ -184,24 +183,18 @@ def _get(args: Namespace) -> int:
         target = target / row.name.rsplit("/", 1)[-1]
     if target.exists():
         raise ConfigError(f"{target} is there already; hint: name another file with -o, or move it away")
-    fresh = target.with_name(target.name + ".tmp")
     try:
-        with fresh.open("wb") as file:
-            damage = _copied(stores, row, file.write)
-            file.flush()
-            os.fsync(file.fileno())
-        if damage is None:
-            fresh.rename(target)
-    finally:
-        fresh.unlink(missing_ok=True)
-    if damage is None:
-        print(target)
-    return _status_of(row, damage)
+        with whole_file(target) as file:
+            copy_out(stores.at(row.place), row, file.write)
+    except NotTheFile as error:
+        return _status_of(row, str(error))
+    print(target)
+    return 0
 
 
 def _to_stdout(stores: TraceStores, row: TraceRow) -> int:
     """What is damaged is named afterwards: it went out as it was read."""
-    damage = _copied(stores, row, sys.stdout.buffer.write)
+    damage = _damage(stores, row, sys.stdout.buffer.write)
     sys.stdout.buffer.flush()
     return _status_of(row, damage)
 
@@ -213,17 +206,13 @@ def _status_of(row: TraceRow, damage: str | None) -> int:
     return 1
 
 
-def _copied(stores: TraceStores, row: TraceRow, write: Callable[[bytes], object]) -> str | None:
-    """The file written out; what is wrong with it, None when it is whole."""
-    whole = hashlib.sha256()
+def _damage(stores: TraceStores, row: TraceRow, write: Callable[[bytes], object] = lambda _: None) -> str | None:
+    """What is wrong with the file, which ``write`` gets as it is read; None: nothing."""
     try:
-        with stores.at(row.place).open(row.place) as stored:
-            for part in file_parts(stored, row.encoding):
-                whole.update(part)
-                write(part)
-    except (FileNotFoundError, NotTheFile) as error:
-        return _damage(error)
-    return None if whole.hexdigest() == row.sha256 else "the SHA-256 is another than was promised"
+        copy_out(stores.at(row.place), row, write)
+    except NotTheFile as error:
+        return str(error)
+    return None
 
 
 def _verify(args: Namespace) -> int:
@@ -249,23 +238,8 @@ def _verified(stores: TraceStores, rows: list[TraceRow]) -> Iterator[tuple[Trace
     seen: dict[str, str | None] = {}
     for row in rows:
         if row.place not in seen:
-            seen[row.place] = _checked(stores.at(row.place), row)
+            seen[row.place] = _damage(stores, row)
         yield row, seen[row.place]
-
-
-def _checked(store: TraceStore, row: TraceRow) -> str | None:
-    try:
-        with store.open(row.place) as stored:
-            length, sha256 = content_of(stored, row.encoding)
-    except (FileNotFoundError, NotTheFile) as error:
-        return _damage(error)
-    if length != row.bytes:
-        return f"{length} bytes instead of {row.bytes}"
-    return None if sha256 == row.sha256 else "the SHA-256 is another than was promised"
-
-
-def _damage(error: Exception) -> str:
-    return "it is gone" if isinstance(error, FileNotFoundError) else str(error)
 
 
 def _analyse(args: Namespace) -> int:

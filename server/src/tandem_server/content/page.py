@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import ssl
 import threading
 from collections.abc import Mapping, Sequence
@@ -33,68 +32,21 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tandem.schema.manifest import PLAIN_NAME
+from tandem.schema.url import PORTS, Address, Origin, address
 
 FORMAT = "tandem-page/1"
 MOST_OBJECTS = 5000
 LONGEST_INDEX_BYTES = 16 << 20
 LONGEST_BODY_BYTES = 64 << 20
-_LONGEST_URL = 16384
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _METHOD = re.compile(r"[A-Z]{1,16}\Z")
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}\Z")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,16384}\Z")
-_PORTS = {"http": 80, "https": 443}
 T = TypeVar("T")
 
 
 class PageError(ValueError):
     """The index is none; one line that says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Scheme (http or https), host in lower case, port."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @property
-    def authority(self) -> str:
-        """As in the header Host."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A URL taken apart; ``path`` and ``query`` as a request's target has them, None without a query."""
-
-    origin: Origin
-    path: str
-    query: str | None
-
-    @property
-    def target(self) -> str:
-        """As in a request."""
-        return self.path if self.query is None else f"{self.path}?{self.query}"
-
-
-def address(url: str) -> Address:
-    """Take ``url`` apart; PageError unless it is http or https with a host and only characters that a request may have."""
-    if len(url) > _LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
-        raise PageError(f"{url[:80]!r} is no URL of printable ASCII")
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise PageError(f"{url[:80]!r}: {error}") from error
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise PageError(f"{url[:80]!r} is not http or https with a host")
-    # urlsplit cannot tell "?" alone from no query; a request can
-    has_query = "?" in url.partition("#")[0]
-    origin = Origin(parts.scheme, parts.hostname, port if port is not None else _PORTS[parts.scheme])
-    return Address(origin, parts.path or "/", parts.query if has_query else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +110,7 @@ def parse(text: str | bytes) -> Page:
         raise PageError(f"{len(rows)} objects; 1 to {MOST_OBJECTS} may be")
     objects = tuple(_stored(number, row) for number, row in enumerate(rows))
     url = _of(top.get("url"), str, "url")
-    if address(url).target != address(objects[0].url).target:
+    if _address(url, "url").target != address(objects[0].url).target:
         raise PageError("the first object is not the document of url")
     return Page(url, objects, _of(top.get("made", {}), dict, "made"), _times(top.get("times_ms", {})))
 
@@ -177,10 +129,7 @@ def _stored(number: int, content: object) -> Stored:
     method, url = _of(row.get("method"), str, f"{where}: method"), _of(row.get("url"), str, f"{where}: url")
     if not _METHOD.match(method):
         raise PageError(f"{where}: method {method[:20]!r}")
-    try:
-        address(url)
-    except PageError as error:
-        raise PageError(f"{where}: {error}") from error
+    _address(url, where)
     status = _whole(row.get("status"), f"{where}: status", 100, 599)
     size = _whole(row.get("bytes"), f"{where}: bytes", 0, LONGEST_BODY_BYTES)
     body = row.get("body")
@@ -196,6 +145,13 @@ def _stored(number: int, content: object) -> Stored:
     if not isinstance(late, bool):
         raise PageError(f"{where}: after_load is neither true nor false")
     return Stored(method, url, status, _headers(row.get("headers"), where), body, size, wire, by, late)
+
+
+def _address(url: str, where: str) -> Address:
+    try:
+        return address(url)
+    except ValueError as error:
+        raise PageError(f"{where}: {error}") from error
 
 
 def _headers(content: object, where: str) -> tuple[tuple[str, str], ...]:
@@ -276,7 +232,7 @@ class Matcher:
         """The object for a request as it came; None: a miss. HEAD is answered as GET."""
         try:
             parts = urlsplit(f"//{authority}")
-            port = parts.port or _PORTS[scheme]
+            port = parts.port or PORTS[scheme]
         except ValueError:
             return None
         path, mark, query = target.partition("?")
@@ -374,13 +330,6 @@ def _for_replay(one: Captured) -> tuple[tuple[tuple[str, str], ...], bytes]:
         # a fixed time in the gzip head: the same page is the same files
         return (*kept, ("Content-Encoding", "gzip")), gzip.compress(one.body, 6, mtime=0)
     return tuple(kept), one.body
-
-
-def replace_page(target: Path, making: Path) -> None:
-    """Put the finished folder ``making`` where ``target`` is or will be. OSError."""
-    if target.exists():
-        shutil.rmtree(target)
-    making.rename(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,6 +459,6 @@ def usable(url: str) -> bool:
     """Whether the index can have this URL."""
     try:
         address(url)
-    except PageError:
+    except ValueError:
         return False
     return True

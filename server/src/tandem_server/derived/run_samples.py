@@ -1,4 +1,4 @@
-"""Samples of runs out of the database into files, once all that a run's manifest promises has come: reports read these
+"""Samples of runs out of the database into files, once all that a run's manifest promises has come: reports and exports read these
 (``analysis/run_samples.py``), also when the database has forgotten them."""
 
 from __future__ import annotations

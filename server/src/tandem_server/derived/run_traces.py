@@ -25,8 +25,7 @@ from tandem_server.analysis.folder import Capture, capture_name
 from tandem_server.analysis.radio_packets import BEFORE_NS, LONGEST_NS, Flow, RadioEvent, joined
 from tandem_server.analysis.reading import mapping, mappings, text
 from tandem_server.analysis.traces import tables
-from tandem_server.derived.tables import BIN_NS
-from tandem_server.derived.units import runs_of
+from tandem_server.derived.tables import BIN_NS, runs_of
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.schema.measurements import RUN_TRACE, RUN_TRACE_SECOND, check_server, encode_point
 from tandem_server.store import Influx

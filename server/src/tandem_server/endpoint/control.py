@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
-import json
 import logging
 import re
 import sqlite3
@@ -32,8 +31,7 @@ from tandem_server.endpoint.sockets import OptionsError, negotiate, read_environ
 from tandem_server.http.body import TooMuch, Unreadable, read_json, receive
 from tandem_server.http.context import Authentication, exception_handlers, probe_in
 from tandem_server.http.rates import DiskShare
-from tandem_server.registry import Registry
-from tandem_server.registry.probes import probe_of
+from tandem_server.registry import Registry, probe_of
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
 _PATHS_LIMIT = 8
@@ -47,10 +45,7 @@ class InvalidRequest(Unreadable):
 
 def read_session_request(body: bytes) -> SessionRequest:
     """Check the body of ``POST /v1/sessions``; InvalidRequest names what is wrong."""
-    try:
-        wanted = json.loads(body)
-    except (ValueError, RecursionError):
-        raise InvalidRequest("the body is not JSON") from None
+    wanted = read_json(body, InvalidRequest)
     if not isinstance(wanted, dict):
         raise InvalidRequest("the body is no JSON object")
     unknown = wanted.keys() - _KEYS

@@ -16,6 +16,7 @@ from tandem_server.endpoint.capture import Capture, peers_of
 from tandem_server.endpoint.flows import PathPeer
 from tandem_server.endpoint.http1 import BadRequest, Claim, Transfer
 from tandem_server.endpoint.sockets import Options
+from tandem_server.http.rates import RateShare
 from tandem_server.registry import Registry
 
 _NUMBERS = 1024
@@ -36,7 +37,7 @@ class Limits:
     sessions_per_probe: int = 8
     probe_bytes_per_day: int = 200_000_000_000
     session_s: float = 3600.0
-    idle_s: float = 120.0
+    session_idle_s: float = 120.0
     stall_s: float = 30.0
     connections_per_session: int = 4
     page_connections_per_session: int = 48
@@ -44,15 +45,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(RateShare):
     """What one probe may have where it differs from ``Limits``; None: as ``Limits`` has it. Bytes are payload, both ways; those
     ``_per_minute`` are what is sent to gateway or control channel."""
 
     bytes_per_day: int | None = None
     sessions_at_once: int | None = None
-    requests_per_minute: int | None = None
-    lines_per_minute: int | None = None
-    sent_bytes_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +258,7 @@ class SessionTable:
                 request.paths,
                 budget,
                 time.monotonic() + limits.session_s,
-                limits.idle_s,
+                limits.session_idle_s,
                 limits.connections_per_session,
                 limits.page_connections_per_session,
                 day,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
 from tandem_server.analysis.folder import LEDGER, TRACES, capture_name, lacking, parts_of
 from tandem_server.analysis.one_run import files_of, operators_of
 from tandem_server.analysis.reading import json_object, mapping, whole
+from tandem_server.analysis.run_samples import RunSamples
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.manifest import TABLES, TOGETHER, Part, named
 from tandem_server.analysis.traces.tables import PartWriter
@@ -25,10 +25,10 @@ from tandem_server.durable import whole_file, write_changed
 from tandem_server.export.records import RecordExport
 from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.runs import totals
-from tandem_server.registry import Registry, Run, TraceRow
-from tandem_server.registry.runs import NO_CAMPAIGN
+from tandem_server.registry import NO_CAMPAIGN, Registry, Run
 from tandem_server.store import SeriesStore
-from tandem_server.uploads.store import NotTheFile, TraceStore, file_parts
+from tandem_server.uploads.store import TABLES as TABLES_FOLDER
+from tandem_server.uploads.store import NotTheFile, TraceStore, copy_out
 
 AROUND_NS = 300 * 10**9
 """Where no time is asked for, records this long before the first run and after the last go with them: mobility is told of five minutes."""
@@ -74,12 +74,13 @@ class Asked:
 
 @dataclass(slots=True)
 class Stores:
-    """Where it comes from; ``tables``: by probe the folder of its captures' tables. ``said`` hears how far it is."""
+    """Where it comes from; ``traces``: the server's folder, which has tables of captures and samples of runs. ``said`` hears how far it
+    is."""
 
     registry: Registry
     series: SeriesStore
     trace: At
-    tables: Callable[[str], Path]
+    traces: Path
     ledger: LedgerReader
     said: Callable[[str], None]
 
@@ -135,12 +136,18 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
                 captures |= dict.fromkeys(one for one in names if one.startswith(CAPTURES))
         if asked.traces or asked.tables:
             by_probe["tables"] = states(stores.registry, name, captures)
-            if captures and stores.tables(name).is_dir():
+            made = stores.traces / name / TABLES_FOLDER
+            if captures and made.is_dir():
                 with _alone(out / TRACES):
-                    tables += TableExport(stores.tables(name), name, out).fetch(captures)
-        fetched = RecordExport(stores.series, name, folder / "records", stores.said)
+                    tables += TableExport(made, name, out).fetch(captures)
+        fetched = RecordExport(stores.series, RunSamples(stores.traces), name, folder / "records", stores.said)
         by_probe["records_here"], more = fetched.fetch(started - BEFORE_NS, ended + AFTER_NS)
         records += more
+        damaged += [
+            f"{name}/{file}: cannot be read, and the database has none of these records"
+            for file, run in fetched.lost.items()
+            if run in one.runs
+        ]
     ledger["damaged"] = damaged
     write_changed(out / LEDGER, _json(ledger))
     by_hand = mapping(told, "probes")
@@ -282,25 +289,12 @@ def fetch_files(
         if path.is_file() and path.stat().st_size == told.trace.bytes:
             continue
         try:
-            _copy(at(told.trace.place), told.trace, path)
+            with whole_file(path) as file:
+                copy_out(at(told.trace.place), told.trace, file.write)
             written += 1
         except NotTheFile as error:
-            damaged.append(f"{run.probe}/{told.name}: {error}")
+            damaged.append(f"{run.probe}/{told.name}: {told.trace.place}: {error}")
     return written, damaged, known
-
-
-def _copy(store: TraceStore, row: TraceRow, path: Path) -> None:
-    found = hashlib.sha256()
-    try:
-        stored = store.open(row.place)
-    except FileNotFoundError as error:
-        raise NotTheFile(f"{row.place} is gone from the store") from error
-    with stored, whole_file(path) as file:
-        for part in file_parts(stored, row.encoding):
-            found.update(part)
-            file.write(part)
-        if found.hexdigest() != row.sha256:
-            raise NotTheFile(f"{row.place} has another SHA-256 than was promised")
 
 
 # --- Tables of a probe's captures, as the server made them when they came -------------------------------------------

@@ -46,8 +46,7 @@ from tandem_server.ingest.lines import (
     validate_batch,
 )
 from tandem_server.ingest.meter import NOBODY_READS, Meter
-from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, Registry, TooManyUnfinished
-from tandem_server.registry.probes import probe_of
+from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, Registry, TooManyUnfinished, probe_of
 from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
 from tandem_server.uploads.resource import UploadResource
 from tandem_server.uploads.service import BadBytes, NoOffer, Refused, TooLarge, TooLong, UploadService

@@ -154,10 +154,6 @@ class GatewaySeries(Periodic):
         self._at_utc_ns = self._minute(time.time_ns())
 
     def turn(self) -> None:
-        """See ``write``."""
-        self.write()
-
-    def write(self) -> None:
         """The points of what was counted since the last call, and those that are held. StoreDown, sqlite3.Error: they stay held."""
         self._held.extend(self._lines(self._meter.take()))
         if (over := len(self._held) - _MOST_HELD) > 0:

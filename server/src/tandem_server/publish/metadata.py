@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tandem_server
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem_server.analysis.record_files import TIME, tags_of
-from tandem_server.durable import whole_file
+from tandem_server.durable import sha256_of, write_whole
 from tandem_server.utc import SECOND, utc
 
 if TYPE_CHECKING:
@@ -109,28 +108,21 @@ def describe(folder: Path, described: Described) -> tuple[int, int]:
     there = [name for name in MEASUREMENTS if any(folder.glob(f"probe/*/records/{name}/*.parquet"))]
     for name in (SCHEMA, README, CROISSANT, CRATE, SUMS):
         (folder / name).unlink(missing_ok=True)
-    _write(folder / SCHEMA, _json({name: _schema(name) for name in there}))
-    _write(folder / README, _readme(described).encode())
+    write_whole(folder / SCHEMA, _json({name: _schema(name) for name in there}))
+    write_whole(folder / README, _readme(described).encode())
     files = [
         _file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")
     ]
-    _write(folder / CROISSANT, _json(_croissant(described, files, there)))
+    write_whole(folder / CROISSANT, _json(_croissant(described, files, there)))
     files.append(_file(folder, folder / CROISSANT))
-    _write(folder / CRATE, _json(_crate(described, files, there)))
+    write_whole(folder / CRATE, _json(_crate(described, files, there)))
     files.append(_file(folder, folder / CRATE))
-    _write(folder / SUMS, "".join(f"{one.sha256}  {one.name}\n" for one in files).encode())
+    write_whole(folder / SUMS, "".join(f"{one.sha256}  {one.name}\n" for one in files).encode())
     return len(files) + 1, sum(one.bytes for one in files) + (folder / SUMS).stat().st_size
 
 
 def _file(folder: Path, path: Path) -> _File:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return _File(path.relative_to(folder).as_posix(), path.stat().st_size, digest)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with whole_file(path) as file:
-        file.write(content)
+    return _File(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path))
 
 
 def _json(told: Any) -> bytes:  # noqa: ANN401  any JSON value

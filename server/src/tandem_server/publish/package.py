@@ -22,7 +22,7 @@ from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
 from tandem_server.analysis.folder import LEDGER
 from tandem_server.analysis.reading import json_object, mapping, mappings, text, whole
 from tandem_server.analysis.records import DATABASE, Source, folder_database
-from tandem_server.durable import whole_file
+from tandem_server.durable import sha256_of, whole_file, write_whole
 from tandem_server.publish import captures, tables
 from tandem_server.publish.homes import NOTHING, Home, Spans, came_near, cut_spans
 from tandem_server.publish.identities import REWRITTEN, Check, Finding, Names, Rewriter
@@ -148,8 +148,7 @@ def _begin(asked: Asked, draft: Path) -> None:
             return
         shutil.rmtree(draft)
     draft.mkdir(parents=True)
-    with whole_file(draft / _STATE) as file:
-        file.write(state.encode())
+    write_whole(draft / _STATE, state.encode())
 
 
 class _Publishing:
@@ -404,9 +403,3 @@ def _named(urls: list[str]) -> Iterator[str]:
         host = urlsplit(url).hostname if "://" in url else None
         if host and re.search("[A-Za-z]", host) and ":" not in host and host != "localhost":
             yield host
-
-
-def sha256_of(path: Path) -> str:
-    """Of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

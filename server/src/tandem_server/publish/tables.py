@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, schema_of
-from tandem_server.analysis.records import Piece, Source, SourceError, records_of
+from tandem_server.analysis.record_files import DAY_NS, TIME, batches, column_of, conformed, day_file, schema_of
+from tandem_server.analysis.records import Piece, Source, records_of
 from tandem_server.durable import whole_file
 from tandem_server.publish.homes import Fixes, Spans
 from tandem_server.publish.identities import CELLS, Check, Finding, Rewriter
@@ -35,21 +34,22 @@ class Records:
 
     def days(self, measurement: str) -> Iterator[tuple[str, Iterator[Any]]]:
         """The name of each day that may have records, with its batches as the schema has them; SourceError."""
+        schema = schema_of(measurement)
         if self._files is not None:
             for path in sorted((self._files / measurement).glob("*.parquet")):
-                yield path.stem, _batches(path, schema_of(measurement))
+                yield path.stem, (conformed(batch, schema) for batch in batches(path, schema.names))
         elif self._store is not None:
             first, last = self._span
             for day in range(first // DAY_NS * DAY_NS, last + 1, DAY_NS):
                 span = max(day, first), min(day + DAY_NS - 1, last)
                 pieces = self._store.pieces(measurement, self._probe, span)
-                yield day_file(Path(), measurement, day).stem, _of_pieces(pieces, schema_of(measurement))
+                yield day_file(Path(), measurement, day).stem, _of_pieces(pieces, schema)
 
     def fixes(self) -> Fixes:
         """Where the probe was, in order of time."""
         parts: list[list[Any]] = [[np.empty(0, dtype=np.int64)], *([np.empty(0)] for _ in _PLACE)]
-        for _, batches in self.days("position"):
-            for batch in batches:
+        for _, of_day in self.days("position"):
+            for batch in of_day:
                 found = batch.filter(pc.and_(pc.is_valid(batch["latitude_deg"]), pc.is_valid(batch["longitude_deg"])))
                 for part, name in zip(parts, (TIME, *_PLACE), strict=True):
                     part.append(found[name].to_numpy(zero_copy_only=False).astype(part[0].dtype))
@@ -65,20 +65,20 @@ def write_days(
     ``cells``: of changes of cell only these are named; None: all. SourceError, OSError."""
     found: list[tuple[str, str, Finding]] = []
 
-    def kept(name: str, batches: Iterator[Any]) -> Iterator[Any]:
+    def kept(name: str, of_day: Iterator[Any]) -> Iterator[Any]:
         at = 0
-        for batch in batches:
+        for batch in of_day:
             found.extend((name, where, one) for where, one in _found(batch, check, at))
             at += len(batch)
             left = batch.filter(pa.array(~cut.hold(batch[TIME].to_numpy())))
             if len(left):
                 yield _rewritten(left, measurement, rewriter, cells)
 
-    for day, batches in records.days(measurement):
+    for day, of_day in records.days(measurement):
         path = out / measurement / f"{day}.parquet"
         if path.is_file():
             continue
-        left = kept(f"{measurement}/{day}.parquet", batches)
+        left = kept(f"{measurement}/{day}.parquet", of_day)
         first = next(left, None)
         if first is None:
             continue
@@ -93,7 +93,7 @@ def cells_in(out: Path) -> set[int]:
     found: set[int] = set()
     for name in ("radio", "registration"):
         for path in sorted((out / name).glob("*.parquet")):
-            for batch in _batches(path, pa.schema([("eci", pa.int64())])):
+            for batch in batches(path, ["eci"]):
                 found.update(pc.unique(batch["eci"].drop_null()).to_pylist())
     return found
 
@@ -101,7 +101,7 @@ def cells_in(out: Path) -> set[int]:
 def faults(path: Path, check: Check) -> Iterator[tuple[str, Finding]]:
     """Identities in a Parquet of a package: where in it, and what. SourceError."""
     at = 0
-    for batch in _batches(path, None):
+    for batch in batches(path):
         yield from _found(batch, check, at)
         at += len(batch)
 
@@ -142,31 +142,5 @@ def _rewritten(batch: Any, measurement: str, rewriter: Rewriter, cells: set[int]
 def _of_pieces(pieces: Iterable[Piece], schema: Any) -> Iterator[Any]:  # noqa: ANN401  as above
     every = ((at, row) for one in pieces for at, row in zip(one.utc_ns.tolist(), one.rows(), strict=True))
     while held := [{TIME: at, **row} for at, row in islice(every, _ROWS)]:
-        columns = [pa.array([_value(row.get(f.name), f.type) for row in held], type=f.type) for f in schema]
+        columns = [column_of([row.get(f.name) for row in held], f.type) for f in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _value(value: Any, kind: Any) -> Any:  # noqa: ANN401  as above
-    """What is of another type than the schema's is absent, as everywhere."""
-    try:
-        return pa.scalar(value, type=kind).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return None
-
-
-def _batches(path: Path, schema: Any) -> Iterator[Any]:  # noqa: ANN401  as above
-    """Of the schema's columns, in its order; None: as the file has them. What the file lacks is null."""
-    try:
-        with closing(pq.ParquetFile(path)) as file:
-            have = file.schema_arrow.names
-            there = [name for name in (have if schema is None else schema.names) if name in have]
-            for batch in file.iter_batches(batch_size=_ROWS, columns=there):
-                yield batch if schema is None else _cast(batch, schema)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path} cannot be read: {str(error).splitlines()[0]}; hint: export again") from error
-
-
-def _cast(batch: Any, schema: Any) -> Any:  # noqa: ANN401  as above
-    there = set(batch.schema.names)
-    columns = [batch[f.name].cast(f.type) if f.name in there else pa.nulls(len(batch), f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

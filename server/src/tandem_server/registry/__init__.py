@@ -13,13 +13,12 @@ from tandem_server.registry.backfill import (
 )
 from tandem_server.registry.campaigns import CampaignQueue, QueuedCampaign, QueueFull
 from tandem_server.registry.database import NotErasableError, Registry, RegistryError
-from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun, LedgerSum
+from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun
 from tandem_server.registry.probes import (
     HUB_AND_PEOPLE,
     BadCode,
     Enrolment,
     Enrolments,
-    Invitation,
     KeptState,
     KeyTaken,
     Network,
@@ -29,7 +28,7 @@ from tandem_server.registry.probes import (
     probe_of,
     valid_name,
 )
-from tandem_server.registry.runs import NO_CAMPAIGN, LedgerConflict, Lone, Run, SessionRow
+from tandem_server.registry.runs import NO_CAMPAIGN, LedgerConflict, Lone, Run
 from tandem_server.registry.traces import NameTaken, PendingUploads, TablesOf, TooManyUnfinished, TraceRow, Unfinished
 
 __all__ = [
@@ -48,13 +47,11 @@ __all__ = [
     "Enrolment",
     "Enrolments",
     "Hour",
-    "Invitation",
     "JudgedRun",
     "KeptState",
     "KeyTaken",
     "LateHour",
     "LedgerConflict",
-    "LedgerSum",
     "Lone",
     "NameTaken",
     "Network",
@@ -68,7 +65,6 @@ __all__ = [
     "RegistryError",
     "Run",
     "Seen",
-    "SessionRow",
     "Settled",
     "TablesOf",
     "TooManyUnfinished",

@@ -239,7 +239,7 @@ CREATE TABLE trace_days (
 ) STRICT;
 """
 """``checked_bytes``: of the stream, whose chunks were checked and synced to disk. ``failed``: how often all chunks were there and did not
-make the file. ``day``: days since 1970, UTC. ``expired``: offers given up that day."""
+make the file. ``day``: days since 1970, UTC. ``expired``, ``expired_bytes``: of earlier versions."""
 
 _OFFERED = "probe, name, run, bytes, sha256, encoding, chunk_bytes, stream_bytes, checked_bytes, failed, offered_utc_ns, touched_utc_ns"
 _CHUNK_ROW_BYTES = 36
@@ -269,17 +269,6 @@ class Unfinished:
     failed: int
     offered_utc_ns: int
     touched_utc_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """One probe's day: bytes taken in (also those that were cut off again), offers given up and what they had sent."""
-
-    probe: str
-    day: int
-    bytes: int
-    expired: int
-    expired_bytes: int
 
 
 class PendingUploads(Table):
@@ -401,30 +390,14 @@ class PendingUploads(Table):
         """It is offered no more."""
         self._do("DELETE FROM trace_offers WHERE probe = ? AND sha256 = ?", (probe, sha256))
 
-    def expire(self, one: Unfinished, had_bytes: int) -> bool:
-        """Give an offer up that was not touched since ``one`` was read, and count it; whether it was so."""
-        now = time.time_ns()
-        with self._write() as connection:
-            gone = connection.execute(
+    def expire(self, one: Unfinished) -> bool:
+        """Give an offer up that was not touched since ``one`` was read; whether it was so."""
+        return bool(
+            self._do(
                 "DELETE FROM trace_offers WHERE probe = ? AND sha256 = ? AND touched_utc_ns = ?",
                 (one.probe, one.sha256, one.touched_utc_ns),
-            ).rowcount
-            if gone:
-                connection.execute(
-                    "INSERT INTO trace_days (probe, day, expired, expired_bytes) VALUES (?, ?, 1, ?) ON CONFLICT (probe, day)"
-                    " DO UPDATE SET expired = expired + 1, expired_bytes = expired_bytes + excluded.expired_bytes",
-                    (one.probe, day_of(now), had_bytes),
-                )
-        return bool(gone)
-
-    def days(self, probe: str | None = None) -> list[Day]:
-        """What was taken in and given up by probe and day, the oldest first."""
-        rows = self._rows(
-            "SELECT probe, day, bytes, expired, expired_bytes FROM trace_days"
-            " WHERE ?1 IS NULL OR probe = ?1 ORDER BY day, probe",
-            (probe,),
+            )
         )
-        return [Day(*row) for row in rows]
 
 
 def _counted(connection: sqlite3.Connection, probe: str, day: int, taken_bytes: int) -> int:

@@ -56,17 +56,22 @@ def prepare(admin: Influx, kept: Kept) -> None:
         admin.write(_mapping(), policy=MAPPING_POLICY)
 
 
+def give_password(admin: Influx, user: str, password: str) -> bool:
+    """To the account ``user``, which is made where it is not there; whether it was. QueryError, StoreDown."""
+    there = any(row[0] == user for series in admin.query("SHOW USERS") for row in series.rows)
+    what = f"SET PASSWORD FOR {user} =" if there else f"CREATE USER {user} WITH PASSWORD"
+    admin.query(f"{what} {literal(password)}")
+    return there
+
+
 def prepare_reader(admin: Influx, password: str) -> None:
     """Make the reader, or give it this password and only its one right. QueryError, StoreDown.
 
     It is kept from writing only where ``runs_continuous_queries`` says no.
     """
-    if any(row[0] == READER for series in admin.query("SHOW USERS") for row in series.rows):
-        admin.query(f"SET PASSWORD FOR {READER} = {literal(password)}")
+    if give_password(admin, READER, password):
         admin.query(f"REVOKE ALL PRIVILEGES FROM {READER}")
         admin.query(f"REVOKE ALL ON {quoted(admin.database)} FROM {READER}")
-    else:
-        admin.query(f"CREATE USER {READER} WITH PASSWORD {literal(password)}")
     admin.query(f"GRANT READ ON {quoted(admin.database)} TO {READER}")
 
 

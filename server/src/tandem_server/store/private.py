@@ -10,13 +10,21 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 from tandem_server.durable import write_whole
 from tandem_server.store.influx import Influx, literal, quoted
 from tandem_server.store.kinds import QueryError, StoreDown
-from tandem_server.store.preparing import READER, Kept, forget_continuous_queries, prepare, prepare_reader
+from tandem_server.store.preparing import (
+    READER,
+    Kept,
+    forget_continuous_queries,
+    give_password,
+    prepare,
+    prepare_reader,
+)
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 """Below this the database is not started: it would fail within minutes, in the middle of a campaign."""
@@ -250,34 +258,35 @@ class PrivateInflux:
 
     def _make_accounts(self) -> None:
         try:
-            if not (self.folder / "admin.password").exists():
-                # Without any account the database takes this one statement without a login, and nothing else.
-                password = _new_password(self.folder / "admin.password.new")
-                with Influx(self.url, self.database, "", "") as first:
-                    first.query(f"CREATE USER admin WITH PASSWORD {literal(password)} WITH ALL PRIVILEGES")
-                (self.folder / "admin.password.new").rename(self.folder / "admin.password")
+            # Without any account the database takes this one statement without a login, and nothing else.
+            with Influx(self.url, self.database, "", "") as first:
+                self._account(
+                    "admin",
+                    lambda password: first.query(
+                        f"CREATE USER admin WITH PASSWORD {literal(password)} WITH ALL PRIVILEGES"
+                    ),
+                )
             with Influx(self.url, self.database, "admin", account_password(self.folder, "admin")) as admin:
-                self._make_database(admin)
+                prepare(admin, self.kept)
+                forget_continuous_queries(admin)
+                self._account(USER, lambda password: give_password(admin, USER, password))
+                admin.query(f"GRANT ALL ON {quoted(self.database)} TO {USER}")
+                self._account(READER, lambda password: prepare_reader(admin, password))
         except (StoreDown, QueryError) as error:
             raise StoreStartError(
                 f"{self.folder}: the database's accounts cannot be set up ({error}); "
                 "hint: put its password files back, or start with an empty folder"
             ) from error
 
-    def _make_database(self, admin: Influx) -> None:
-        prepare(admin, self.kept)
-        forget_continuous_queries(admin)
-        if not (self.folder / f"{USER}.password").exists():
-            password = _new_password(self.folder / f"{USER}.password.new")
-            if any(row[0] == USER for series in admin.query("SHOW USERS") for row in series.rows):
-                admin.query(f"SET PASSWORD FOR {USER} = {literal(password)}")
-            else:
-                admin.query(f"CREATE USER {USER} WITH PASSWORD {literal(password)}")
-            (self.folder / f"{USER}.password.new").rename(self.folder / f"{USER}.password")
-        admin.query(f"GRANT ALL ON {quoted(self.database)} TO {USER}")
-        if not (self.folder / f"{READER}.password").exists():
-            prepare_reader(admin, _new_password(self.folder / f"{READER}.password.new"))
-            (self.folder / f"{READER}.password.new").rename(self.folder / f"{READER}.password")
+    def _account(self, user: str, make: Callable[[str], object]) -> None:
+        """``make`` the account with a password, unless there is one: random, 192 bits, URL-safe characters only. Its file has the password
+        (mode 0600) before the database has it, and its name only then."""
+        file = self.folder / f"{user}.password"
+        if not file.exists():
+            password, fresh = secrets.token_urlsafe(24), file.with_name(f"{file.name}.new")
+            write_whole(fresh, f"{password}\n".encode(), 0o600)
+            make(password)
+            fresh.rename(file)
 
 
 _PORT_TAKEN = "address already in use"
@@ -286,13 +295,6 @@ _KNOWN_ENDS = {
     _PORT_TAKEN: "port {port} on loopback is in use; hint: end what listens there, or set another [store] port",
     "permission denied": "{folder}: no permission to write; hint: give the folder to the account that runs this",
 }
-
-
-def _new_password(path: Path) -> str:
-    """Random, 192 bits, URL-safe characters only; written to ``path`` with mode 0600."""
-    password = secrets.token_urlsafe(24)
-    write_whole(path, f"{password}\n".encode(), 0o600)
-    return password
 
 
 def _of_systemd() -> bool:

@@ -24,8 +24,7 @@ from tandem.schema.trace import MOST_BYTES, Chunk, Encoding, Offer, Receipt
 from tandem_server.durable import sync
 from tandem_server.http.body import Busy
 from tandem_server.http.rates import DAY_S, DaySpent, NoRoom, Reserve
-from tandem_server.registry import NameTaken, Registry, TooManyUnfinished, TraceRow, Unfinished
-from tandem_server.registry.traces import PendingUploads
+from tandem_server.registry import NameTaken, PendingUploads, Registry, TooManyUnfinished, TraceRow, Unfinished
 from tandem_server.uploads.store import NotTheFile, TraceStore, check_stream, make_folder
 
 _LOG = logging.getLogger("tandem.traces")
@@ -493,7 +492,7 @@ class UploadService:
         try:
             with self._streams.locked(one.probe, one.sha256, 0.0) as stream:
                 had_bytes = stream.size
-                gone = self._offers.expire(one, had_bytes)
+                gone = self._offers.expire(one)
                 if gone:
                     stream.remove()
                     _LOG.warning(

@@ -10,13 +10,14 @@ import hashlib
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from tandem.schema.trace import Encoding, Offer, is_name, is_sha256
 from tandem_server.durable import sync
+from tandem_server.registry import TraceRow
 
 _PIECE_BYTES = 1024 * 1024
 _PACKED_BYTES = 64 * 1024  # behind each member's end the rest of what was given is copied: not too much of it
@@ -140,6 +141,25 @@ def content_of(stored: BinaryIO, encoding: Encoding) -> tuple[int, str]:
         whole.update(part)
         length += len(part)
     return length, whole.hexdigest()
+
+
+def copy_out(store: TraceStore, row: TraceRow, write: Callable[[bytes], object] = lambda _: None) -> None:
+    """The file of ``row``, piece by piece. NotTheFile when it is gone, or, at its end, when it is another one; TraceStoreDown, and what
+    ``write`` raises."""
+    whole, length = hashlib.sha256(), 0
+    try:
+        stored = store.open(row.place)
+    except FileNotFoundError as error:
+        raise NotTheFile("it is gone") from error
+    with stored:
+        for part in file_parts(stored, row.encoding):
+            whole.update(part)
+            length += len(part)
+            write(part)
+    if length != row.bytes:
+        raise NotTheFile(f"{length} bytes instead of {row.bytes}")
+    if whole.hexdigest() != row.sha256:
+        raise NotTheFile("the SHA-256 is another than was promised")
 
 
 TABLES = ".tables"

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tandem.experiment import base
 from tandem.experiment.control import LEFT_OPEN, NO_ANSWER, Control, ControlError, capture_of
-from tandem.experiment.parameters import CommonParameters, Origin, ProbePath
+from tandem.experiment.parameters import CommonParameters, ProbePath
 from tandem.schema.manifest import ServerCapture
+from tandem.schema.url import Origin
 
 NAME, SHA256 = "captures/server/run-1-s1.pcap", "a" * 64
 KEPT = {"name": NAME, "file": "run-1-s1.pcap", "bytes": 900, "sha256": SHA256, "packets": 7, "packets_dropped": 0}

@@ -3,18 +3,23 @@
 import time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.probe_runs import Probe, S
 from support.serve_on_loopback import wait_for
 from tandem_server.analysis.one_run import RunSource
+from tandem_server.analysis.record_files import RecordFiles, schema_of
 from tandem_server.analysis.records import InfluxSource, Piece, SourceError
 from tandem_server.analysis.run_samples import SAMPLED, RunSamples, SampledSource, bounded, means
 from tandem_server.derived.own_series import LedgerSeries
 from tandem_server.derived.run_samples import RunSampling
+from tandem_server.export.records import RecordExport
 from tandem_server.http.rates import NoRoom
 
 WHOLE = (0, 2**62)
+DAY_S = 86_400
 
 
 class Sampled:
@@ -46,6 +51,31 @@ class Sampled:
             for utc_ns, row in zip(piece.utc_ns, piece.rows(), strict=True)
         ]
         return sorted(found, key=lambda one: (one[1]["run"], one[1]["end"], one[1].get("subflow", ""), one[0]))
+
+    def late(self, run, samples):
+        """Of the sender, when the run has long been complete."""
+        for _ in range(samples):
+            self.probe.record("subflow", {"run": run, "end": "server", "subflow": "1"}, {"goodput_bit_per_s": 9.0})
+        self.probe.send(self.store)
+
+    def forget(self, run):
+        for name in SAMPLED:
+            self.store.query(f'DROP SERIES FROM "{name}" WHERE "run" = \'{run}\'')
+
+    def export(self, records, start=0, end=2**62):
+        """Its samples of this time after one more export into ``records``, how many files were written, and what was lost."""
+        exported = RecordExport(self.store, self.samples, "probe-1", records, lambda _: None)
+        written = exported.fetch(max(start, self.began - 2 * DAY_S * S), min(end, self.ended + DAY_S * S))[1]
+        found = {name: self.rows(RecordFiles(records), name) for name in SAMPLED}
+        return found, written, exported.lost
+
+    def damage(self, run, column):
+        """Where the values of this column begin."""
+        path = self.samples.folder("probe-1", run) / "subflow.parquet"
+        at = pq.read_metadata(path).row_group(0).column(schema_of("subflow").names.index(column)).data_page_offset
+        content = bytearray(path.read_bytes())
+        content[at : at + 8] = b"\xff" * 8
+        path.write_bytes(content)
 
 
 @pytest.fixture
@@ -89,6 +119,71 @@ def test_a_runs_page_reads_the_files(sampled):
     (samples := sampled.samples.folder("probe-1", "run-1") / "subflow.parquet").write_bytes(b"damaged")
     with pytest.raises(SourceError, match=f"{samples} cannot be read"):
         source.pieces("subflow", "probe-1", span)
+
+
+@pytest.mark.parametrize("cut_ns", [0, S, 4 * S])
+def test_an_export_takes_files_where_there_are_and_has_what_the_database_would_have_given(sampled, tmp_path, cut_ns):
+    span = (sampled.began - 3 * S + cut_ns, sampled.ended - cut_ns)
+    wanted, _, _ = sampled.export(tmp_path / "without", *span)
+    assert {row["run"] for _, row in wanted["subflow"]} == ({"run-2"} if cut_ns == 4 * S else {"run-1", "run-2"})
+    sampled.sampling.once(time.time_ns())
+    found, written, lost = sampled.export(tmp_path / "with", *span)
+    assert (found, lost) == (wanted, {})
+    assert sampled.export(tmp_path / "with", *span)[1] == 0
+    sampled.forget("run-1")
+    assert sampled.export(tmp_path / "later", *span)[:2] == (wanted, written)
+
+
+def test_an_export_has_samples_that_came_after_the_file_was_made(sampled, tmp_path):
+    sampled.sampling.once(time.time_ns())
+    before, _, _ = sampled.export(tmp_path / "records")
+    sampled.late("run-1", 4)
+    after, written, _ = sampled.export(tmp_path / "records")
+    assert len(after["subflow"]) == len(before["subflow"]) + 4
+    assert after["subflow"] == sampled.rows(InfluxSource(sampled.store), "subflow")
+    assert after["connection"] == before["connection"]
+    assert 1 <= written <= 2  # a day may have ended meanwhile
+
+
+@pytest.mark.parametrize("column", [None, "utc_ns", "seq"])
+def test_a_damaged_file_costs_its_run_only_where_the_database_has_forgotten_it(sampled, tmp_path, column):
+    sampled.sampling.once(time.time_ns())
+    wanted, _, _ = sampled.export(tmp_path / "first")
+    if column is None:
+        (sampled.samples.folder("probe-1", "run-1") / "subflow.parquet").write_bytes(b"PAR1")
+    else:
+        sampled.damage("run-1", column)
+    found, _, lost = sampled.export(tmp_path / "records")
+    assert (found, lost) == (wanted, {})
+    sampled.forget("run-1")
+    lacks, _, lost = sampled.export(tmp_path / "forgotten")
+    assert lost == {".samples/run-1/subflow.parquet": "run-1"}
+    assert lacks["connection"] == wanted["connection"]
+    assert lacks["subflow"] == [one for one in wanted["subflow"] if one[1]["run"] == "run-2"] != []
+    sampled.late("run-2", 3)
+    kept, _, _ = sampled.export(tmp_path / "records")  # what the first has stays, though the server has it no more
+    assert [row["run"] for _, row in kept["subflow"]].count("run-1") == 33
+
+
+def test_a_run_over_midnight_of_an_older_server_is_in_both_days(sampled, tmp_path):
+    midnight = sampled.began // (DAY_S * S) * DAY_S * S
+    folder = sampled.samples.folder("probe-1", "run-9")
+    folder.mkdir(parents=True)
+    rows = [
+        {"utc_ns": midnight + n * S, "probe": "probe-1", "boot": "b0", "run": "run-9", "end": "probe", "rtt_ms": 40 + n}
+        for n in range(-2, 3)
+    ]
+    older = [field for field in schema_of("subflow") if field.name not in ("utc_error_ms", "rtt_ms")]
+    older.append(pa.field("rtt_ms", pa.int64()))
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(older)), folder / "subflow.parquet")
+    found, _, _ = sampled.export(tmp_path / "records")
+    told = [(at - midnight, row["rtt_ms"]) for at, row in found["subflow"] if row["run"] == "run-9"]
+    assert told == [(n * S, 40.0 + n) for n in range(-2, 3)]
+    counts = [
+        sum(run == "run-9" for run in pq.read_table(path, columns=["run"])["run"].to_pylist())
+        for path in sorted((tmp_path / "records" / "subflow").iterdir())
+    ]
+    assert [count for count in counts if count] == [2, 3]
 
 
 def test_a_run_that_something_happened_to_is_written_again(sampled):

@@ -193,7 +193,7 @@ def test_opening_waits_for_nobody_elses_capture(table):
 
 
 def test_sessions_lapse_when_unused_or_over(table, registry):
-    sessions = table(idle_s=0.001, sessions_per_probe=1)
+    sessions = table(session_idle_s=0.001, sessions_per_probe=1)
     unused = opened(sessions)
     wait_until(lambda: sessions.get(unused.id) is None)
     busy = opened(sessions)

@@ -98,10 +98,10 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
     store.away = True
     for _ in range(2):
         with pytest.raises(StoreDown):
-            series.write()
+            series.turn()
         meter.answered("probe-1", 429, 1)
     store.away = False
-    series.write()
+    series.turn()
     points = [point for point in map(parse, store.lines) if point.measurement == "gateway"]
     assert [(p.fields["requests"], p.fields["answers_429"], p.fields["received_bytes"]) for p in points] == [
         (1, 0, 7),
@@ -109,16 +109,16 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
         (1, 1, 1),
     ]
     assert len({point.utc_ns for point in points}) == 3  # none writes over another, also within one minute
-    series.write()
+    series.turn()
     assert len([line for line in store.lines if line.startswith("gateway,")]) == 3  # who asked nothing has no point
     store.away = True
     monkeypatch.setattr(metering, "_MOST_HELD", 2)
     for _ in range(4):
         with pytest.raises(StoreDown):
-            series.write()
+            series.turn()
     store.away = False
     before = len(store.lines)
-    series.write()
+    series.turn()
     assert len(store.lines) - before == 2  # the newest
 
 
@@ -139,7 +139,7 @@ def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_pa
         for series, turn in (
             (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
             (derived.DerivedSeries(registry, store), "turn"),
-            (GatewaySeries(FakeDatabase(), Meter(), 1, period_s=1), "write"),
+            (GatewaySeries(FakeDatabase(), Meter(), 1, period_s=1), "turn"),
         ):
             again = threading.Event()
             monkeypatch.setattr(series, turn, faulty(again))
@@ -153,11 +153,11 @@ def test_hours_that_get_their_points_late_are_told():
     for probe in ("probe-1", "probe 2"):
         meter.answered(probe, 200, 7)
     series._at_utc_ns = 1_700_000_000 * 10**9
-    series.write()
+    series.turn()
     late = [{("probe-1", "gateway", 1_699_999_200), ("probe 2", "gateway", 1_699_999_200)}]
     assert told == late
     meter.answered("probe-1", 200, 7)
-    series.write()  # of this minute
+    series.turn()  # of this minute
     assert told == late
 
 

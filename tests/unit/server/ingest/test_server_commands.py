@@ -28,14 +28,14 @@ def test_the_defaults_are_a_whole_configuration_and_a_probe_may_have_a_share_of_
     )
     config = load(tmp_path / "server.toml")
     assert config.listen.further_addresses == ("203.0.113.11", "2001:db8::11")
-    assert config.probes == {"probe-1": Share(5, None), "probe-2": Share(None, 2)}
+    assert config.probes == {"probe-1": Share(bytes_per_day=5), "probe-2": Share(sessions_at_once=2)}
 
 
 BAD_FILES = [
     ("[listen]\nport = 1", 2, "unknown key 'port' in [listen]; hint: one of host, gateway_port"),
     ("\n[lisen]\n", 2, "unknown section 'lisen'"),
-    ("[listen]\nhost = 7", 2, "hint: write a text"),
-    ("[listen]\ngateway_port = 99999", 2, "hint: a port from 1 to 65535"),
+    ("[listen]\nhost = 7", 2, "7 is not text in quotes; hint: write text in quotes"),
+    ("[listen]\ngateway_port = 99999", 2, "gateway_port: 99999 is above 65535; hint: a port from 1 to 65535"),
     ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
     ("[listen]\nprocesses = -1", 2, "hint: 1 to 256, or 0 for one a core"),
     ("[listen]\nfurther_addresses = 'x'", 2, 'hint: write texts in brackets, as in ["203.0.113.11"]'),
@@ -50,11 +50,11 @@ BAD_FILES = [
     ("[store]\nkind='running'\nurl='http://h:1'\nuser='u'\npassword_file='p'\nbackup_port=8088", 6, "not for kind"),
     ("[store]\nretention_days = 1", 2, "hint: 7 or more"),
     ("[limits]\nstall_s = nan", 2, "hint: a number above 0"),
-    ("probes = 3", 1, "hint: write [probes.NAME]"),
+    ("probes = 3", 1, "hint: begin it with [probes]"),
     ("[probes.X_Y]\nbytes_per_day = 3", 1, "is no probe's name"),
-    ("[probes]\nprobe-1 = 3", 2, "hint: write [probes.probe-1]"),
-    ("[probes.probe-1]\nbytes = 3", 2, "hint: one of bytes_per_day, sessions_at_once"),
-    ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "hint: write a whole number"),
+    ("[probes]\nprobe-1 = 3", 2, "hint: begin it with [probes.probe-1]"),
+    ("[probes.probe-1]\nbytes = 3", 2, "hint: one of requests_per_minute, lines_per_minute"),
+    ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "bytes_per_day: 1.5 is not a whole number; hint: a number above 0"),
     ("[probes.probe-1]\nsessions_at_once = 0", 2, "hint: a number above 0"),
     ("[wireguard]\nendpoint = 'a:1'", 2, "endpoint without network"),
     ("[wireguard]\nnetwork = '10.87.0.0/16'", 2, "network without endpoint; hint: add endpoint"),
@@ -63,7 +63,7 @@ BAD_FILES = [
     ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = '[::1]:65536'", 3, "hint: HOST:PORT"),
     ("[series]\nevery_s = 1", 2, "hint: 2 to 600 seconds"),
     ("[capture]\nallowed = 1", 2, "hint: write true or false"),
-    ("limits = 3", 1, "hint: write [limits]"),
+    ("limits = 3", 1, "hint: begin it with [limits]"),
     ("[listen\n", 1, "no TOML"),
     ("[listen]\nhost = 'a", 2, "no TOML"),
 ]

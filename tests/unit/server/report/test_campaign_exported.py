@@ -16,9 +16,13 @@ from support.synthetic_scenario import START_UTC_NS
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from support.offers import offer_of
 from tandem.schema.line_protocol import Point, encode_point
 from tandem_server.analysis import load
+from tandem_server.analysis.record_files import schema_of
 from tandem_server.cli.main import main
 from tandem_server.endpoint.capture import Kept
 from tandem_server.registry import Registry
@@ -210,7 +214,7 @@ def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
     err = capsys.readouterr().err
     files = sum(len(one["files"]) for one in server.made.manifests)
     assert f"2 of {files} files had arrived at the server" in err
-    assert f"{PROBE}/{gone}: {PROBE}/{gone} is gone from the store" in err
+    assert f"{PROBE}/{gone}: {PROBE}/{gone}: it is gone" in err
     assert (out / "probe" / PROBE / name).read_bytes() == content
     assert [f.name for f in (out / "probe" / PROBE / "captures").iterdir()] == [Path(name).name]
     told = json.loads((out / "ledger.json").read_text())
@@ -240,6 +244,31 @@ def test_the_servers_own_captures_go_with_the_probes_and_one_that_the_store_has_
     stored.write_bytes(content)
     server.export(out, *asked, "--traces")
     assert there.read_bytes() == content
+
+
+def test_samples_that_the_database_has_forgotten_come_out_of_their_files_and_damaged_ones_are_named(
+    server, tmp_path, capsys
+):
+    out, asked = tmp_path / "out", ("--probe", OTHER, *server.span)
+
+    def connections() -> int:
+        return sum(len(pq.read_table(one)) for one in (out / "probe" / OTHER / "records" / "connection").glob("*"))
+
+    server.export(out, *asked)
+    before = connections()
+    run = server.made.manifests[0]["id"].replace("run-", "run-2-")
+    rows = [{"utc_ns": START_UTC_NS + n, "probe": OTHER, "boot": "b0", "run": run, "end": "probe"} for n in range(3)]
+    samples = server.bench / "server" / "traces" / OTHER / ".samples"
+    (folder := samples / run).mkdir(parents=True)
+    try:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema_of("connection")), folder / "connection.parquet")
+        (folder / "subflow.parquet").write_bytes(b"as a disk may leave it")
+        capsys.readouterr()
+        assert server.export(out, *asked) == 1
+    finally:
+        shutil.rmtree(samples)
+    assert f"{OTHER}/.samples/{run}/subflow.parquet: cannot be read" in capsys.readouterr().err
+    assert connections() == before + 3
 
 
 def test_a_run_that_arrives_late_is_added_and_the_report_made_anew_has_it(server, tmp_path):

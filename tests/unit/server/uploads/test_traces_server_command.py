@@ -71,7 +71,7 @@ def test_get_writes_the_file_unpacked_and_only_when_it_is_whole(place):
     status, _, said = command("get", "captures/a.pcap", "--probe", "probe-1")
     assert (status, "in the middle" in said) == (1, True)
     assert not (place.folder / "a.pcap").exists()
-    assert list(place.folder.glob("*.tmp")) == []
+    assert list(place.folder.glob("*.part")) == []
     assert command("get", "nothing")[0] == 2
     assert command("list", "--probe", "probe-9")[0] == 2
 

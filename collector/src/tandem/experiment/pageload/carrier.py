@@ -20,11 +20,12 @@ from typing import Any
 from tandem.experiment import http_head
 from tandem.experiment.control import Session, describe
 from tandem.experiment.measured_connection import PathNames, both_families, connect
-from tandem.experiment.parameters import ConnectionParameters, Origin
+from tandem.experiment.parameters import ConnectionParameters
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
 from tandem.mptcp.statistics import Series, SubflowTotal
 from tandem.mptcp_abi.reader import Reader, StatisticsError
+from tandem.schema.url import Origin
 
 
 @dataclass(slots=True)

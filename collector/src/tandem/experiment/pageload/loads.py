@@ -21,7 +21,7 @@ from tandem.experiment import http_head
 from tandem.experiment.control import describe, mapping, real
 from tandem.experiment.pageload.carrier import SocksError, asking, connected
 from tandem.experiment.pageload.page import StoredPage
-from tandem.experiment.parameters import Origin
+from tandem.schema.url import Origin
 
 
 @dataclass(slots=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from tandem.experiment.control import whole
-from tandem.experiment.parameters import PORTS, Origin
+from tandem.schema.url import Address, Origin, address
 
 _MOST_OBJECTS = 5000
-_LONGEST_URL = 16384
 _SPKI = re.compile(r"[A-Za-z0-9+/]{43}=\Z")
-_HOST = re.compile(r"[a-z0-9._:-]{1,255}\Z")
 _METHOD = re.compile(r"[A-Z]{1,16}\Z")
 
 
@@ -55,7 +52,7 @@ def read(name: str, answer: object) -> StoredPage:
     url, rows, tls = top.get("url"), top.get("objects"), top.get("tls")
     if not isinstance(url, str) or not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_OBJECTS:
         raise PageError("no url, or no objects, or too many")
-    _taken_apart(url)
+    _address(url)
     objects = tuple(_read_object(number, row) for number, row in enumerate(rows))
     certificate = spki = None
     if tls is not None:
@@ -78,23 +75,15 @@ def _read_object(number: int, answer: object) -> Object:
         raise PageError(f"object {number}: by is no earlier object's number")
     if status is None or size is None:
         raise PageError(f"object {number}: no status, or no bytes")
-    origin, target = _taken_apart(url)
-    return Object(method, origin, target, status, size, earlier, row.get("after_load") is True)
+    at = _address(url)
+    return Object(method, at.origin, at.target, status, size, earlier, row.get("after_load") is True)
 
 
-def _taken_apart(url: str) -> tuple[Origin, str]:
-    if len(url) > _LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
-        raise PageError(f"{url[:60]!r} is no URL")
+def _address(url: str) -> Address:
     try:
-        parts = urlsplit(url)
-        port = parts.port
+        return address(url)
     except ValueError as error:
-        raise PageError(f"{url[:60]!r}: {error}") from error
-    if parts.scheme not in PORTS or not parts.hostname or not _HOST.match(parts.hostname):
-        raise PageError(f"{url[:60]!r} is not http or https with a host")
-    mark = "?" if "?" in url.partition("#")[0] else ""
-    origin = Origin(parts.scheme, parts.hostname, PORTS[parts.scheme] if port is None else port)
-    return origin, (parts.path or "/") + mark + parts.query
+        raise PageError(str(error)) from error
 
 
 def _object(value: object, what: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tandem_server.analysis.folder import load
 from tandem_server.analysis.records import Clock
 from tandem_server.analysis.traces import manifest
 from tandem_server.cli.main import main
-from tandem_server.derived.units import WAIT_NS
+from tandem_server.derived.tables import WAIT_NS
 
 TIMES = {"started_utc_ns": EPOCH, "ended_utc_ns": EPOCH + 10**9, "format": "tandem-run/1"}
 FILE = "probe/probe-1/captures/{}-{}.pcap"

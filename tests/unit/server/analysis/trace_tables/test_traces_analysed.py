@@ -22,8 +22,7 @@ from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
 from tandem_server.cli.main import main  # noqa: E402
 from tandem_server.derived.run_traces import COLUMNS, MOST, RunTraces, Seconds  # noqa: E402
-from tandem_server.derived.tables import Tabling  # noqa: E402
-from tandem_server.derived.units import WAIT_NS  # noqa: E402
+from tandem_server.derived.tables import WAIT_NS, Tabling  # noqa: E402
 from tandem_server.endpoint.capture import Kept  # noqa: E402
 
 RUN = "run-0123456789ab"
