@@ -348,7 +348,7 @@ class _Reader(TomlReader):
         values = self.checked([key for key, type_ in known.values() if type_ in _KINDS], table, place, where)
         for name, (key, type_) in known.items():
             value = values.get(name)
-            if type_ == "float":
+            if type_ == "float" and value is not None:
                 values[name] = float(value)
             elif type_ == "Path" and value is not None:
                 values[name] = self._folder / value

@@ -44,7 +44,7 @@ def _by_paths(draw: Callable[[Material], Sheet]) -> Callable[[Material], Sheet]:
     """Rounds of two paths, of three … by themselves: what a benefit or a share can be depends on how many there are."""
 
     def drawn(m: Material) -> Sheet:
-        counts = sorted({r.of.compared for r in (*m.bandwidth, *m.delay)})
+        counts = sorted({r.of.compared for r in m.bandwidth} | {r.of.compared for r in m.delay})
         if counts == [2]:
             return draw(m)
         made: dict[int, Sheet] = {}
