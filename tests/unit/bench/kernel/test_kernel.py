@@ -406,4 +406,7 @@ def test_two_stacks_names_what_the_kernel_died_of(
     monkeypatch.setattr(stacks, "run", died)
     monkeypatch.setattr("sys.argv", ["two_stacks.py", "--image", str(file)])
     assert stacks.main() == 3
-    assert capsys.readouterr().err == "two_stacks.py: the kernel panicked: Fatal exception in interrupt\n"
+    assert capsys.readouterr().err.splitlines() == [
+        f"{file}: booting",
+        "two_stacks.py: the kernel panicked: Fatal exception in interrupt",
+    ]

@@ -133,9 +133,9 @@ def test_one_that_was_touched_since_it_was_looked_at_is_not_given_up(registry):
     one = registry.pending_uploads.offer("probe-1", told, 10)
     assert registry.pending_uploads.checked("probe-1", told.sha256, 4096, 4796) == 4796
     assert registry.pending_uploads.today_bytes("probe-1") == 4796
-    assert not registry.pending_uploads.expire(one, 4096)
+    assert not registry.pending_uploads.expire(one)
     (touched,) = registry.pending_uploads.unfinished()
-    assert registry.pending_uploads.expire(touched, 4096)
+    assert registry.pending_uploads.expire(touched)
     assert registry.pending_uploads.unfinished() == []
 
 
