@@ -48,6 +48,8 @@ def cluster(address: str) -> Iterator[Any]:
     _quiet()
     try:
         host, port = distributed.comm.get_address_host_port(address)
+        if not 0 < port < 65536:  # the resolver would take its last 16 bits
+            raise ValueError(f"{port} is no port")
         socket.create_connection((host, port), ANSWERS_WITHIN_S).close()
         asyncio.run(asyncio.wait_for(_greet(address), ANSWERS_WITHIN_S))
         client = distributed.Client(address, timeout=ANSWERS_WITHIN_S, set_as_default=False)

@@ -141,9 +141,11 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
 def test_what_is_no_address_or_says_nothing(made, capsys, monkeypatch):
     monkeypatch.setattr("tandem_server.analysis.traces.dask_cluster.ANSWERS_WITHIN_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent_one = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        for address in ("", "tcp://", "nonsense://127.0.0.1:1", "tcp://127.0.0.1:99999", silent_one):
+        port = silent.getsockname()[1]
+        silent_one, wrapped = f"tcp://127.0.0.1:{port}", f"tcp://127.0.0.1:{port + 65536}"
+        for address in ("", "tcp://", "nonsense://127.0.0.1:1", wrapped, silent_one):
             assert main(["analyse", str(made[0]), "--dask", address]) == 2
             told = capsys.readouterr().err
             assert told.startswith(f"tandem-server: --dask {address}: no Dask scheduler answers there: ")
             assert told.count("\n") == 1
+            assert address != wrapped or "is no port" in told
