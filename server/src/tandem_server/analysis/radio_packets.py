@@ -152,10 +152,11 @@ def _standing(events: Sequence[RadioEvent], gap_ns: int) -> list[_Standing]:
         near = np.diff(t) < gap_ns
         apart[mine] = ~(np.append(near, False) | np.append(False, near))
         following[mine[:-1]] = t[1:]
-        others = np.concatenate([[-NEVER], np.sort(t_ns[paths != path]), [NEVER]])
-        at = np.searchsorted(others, t)
-        nearest = np.minimum(t - others[at - 1], others[at] - t)
-        other[mine] = np.where(nearest > NEVER // 2, NEVER, nearest)
+        others = np.sort(t_ns[paths != path])
+        if len(others):
+            after = np.searchsorted(others, t)
+            around = (others[np.clip(at, 0, len(others) - 1)] for at in (after - 1, after))
+            other[mine] = np.minimum(*(np.abs(one - t) for one in around))
     columns = (apart.tolist(), following.tolist(), other.tolist())
     return [_Standing(*one) for one in zip(*columns, strict=True)]
 

@@ -1,6 +1,7 @@
 """Radio events joined to bins, worked out by hand at the borders: the factor, the gap, both modems, nothing before, the run's end."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,15 @@ def test_every_measure_of_one_drop():
     assert (row["other_rtt_before_ms"], row["other_rtt_during_ms"], row["other_rtt_peak_ms"]) == (60.0, 90.0, 91.0)
     assert (row["both_modems"], row["other_event_s"], row["gap_s"], row["factor"]) == (False, None, 3.0, 1.5)
     assert made.account == {"events": 1, "left_out": 0, "joined": 1, "without_connection": 0, "rows": 1}
+
+
+def test_in_utc_too_an_event_of_one_modem_alone_has_no_other():
+    utc_ns = 1_800_000_000 * 10**9
+    events = [event._replace(t_ns=event.t_ns + utc_ns) for event in radio((20.0, "a", -8.0))]
+    there = [flow._replace(start_ns=utc_ns, end_ns=flow.end_ns + utc_ns) for flow in flows(("a", 0))]
+    data = replace(binned((always(2000), always(50.0))), offset_ns=utc_ns)
+    row = only(joined(events, there, data))
+    assert (row["both_modems"], row["other_event_s"], row["t_s"]) == (False, None, utc_ns / 1e9 + 20.0)
 
 
 def test_events_nearer_than_the_gap_are_left_out_and_both_modems_at_one_second_are_marked_and_kept():
