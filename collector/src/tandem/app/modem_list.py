@@ -225,7 +225,7 @@ def _asked(
     except NoAnswer:
         return "does not answer", None
     except PortLost as error:
-        return f"went away while it was asked ({error})", None
+        return f"went away during the request ({error})", None
     finally:
         channel.close()
 

@@ -171,7 +171,7 @@ def test_delay_reqresp_is_timed_at_the_server_or_where_that_tells_no_time_by_the
     endpoint.behaviour.sender = sender(request_to_last_ack_s="soon")
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
-    assert line["failure"]["reason"] == "the server told no time from request to last acknowledgement"
+    assert line["failure"]["reason"] == "the server reported no time from request to last acknowledgement"
     assert [b["benefit"] for b in told["benefits"]] == [None, None]
     assert all(b["agent"]["benefit"] is not None for b in told["benefits"])
 

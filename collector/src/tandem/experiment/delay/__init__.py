@@ -18,7 +18,7 @@ from tandem.schema.manifest import Failure
 TIMED_AT = {"oneway": "agent", "reqresp": "server"}
 """Where the paper times: at the sender of the payload, to the acknowledgement of its last bit (§3.1.3)."""
 
-UNTIMED = Failure(reason="the server told no time from request to last acknowledgement", retry=False)
+UNTIMED = Failure(reason="the server reported no time from request to last acknowledgement", retry=False)
 
 _CLASSES = (1, 2, 5, 10)
 """The paper's classes of size in a decade: from 1, 2 and 5 times a power of ten (figure 8)."""

@@ -303,7 +303,7 @@ RESULTS = (
     Parameter("fallback", "bool", "Multipath TCP that fell back to TCP"),
     Parameter("subflows", "list", "each subflow: path, bytes, share, RTT, delay of its join"),
     Parameter("bytes_retrans", "int", "sent again by the sender, all subflows; null: it did not tell", "B"),
-    Parameter("subflows_asked", "int", "how many were asked for; null: the kernel's path manager had the choice"),
+    Parameter("subflows_asked", "int", "how many were requested; null: the kernel's path manager had the choice"),
     Parameter("subflows_reached", "int", "how many there were; of ordered ones those that were not taken back at once"),
     Parameter("held_ms", "float", "for how long the request was held until its subflows were there; not in duration_s", "ms"),
     Parameter("subflow_orders", "list", "each order: path, server's address, when ordered, when there, or why not"),

@@ -81,8 +81,8 @@ RESULTS = (
     Parameter("loads_failed", "int", "loads that did not reach their end", "1"),
     Parameter("objects", "int", "that came, of all loads", "1"),
     Parameter("objects_failed", "int", "that did not", "1"),
-    Parameter("objects_missed", "int", "asked for and not in the stored page: answered 404", "1"),
-    Parameter("objects_near", "int", "answered by the stored query nearest to the asked one", "1"),
+    Parameter("objects_missed", "int", "requested and not in the stored page: answered 404", "1"),
+    Parameter("objects_near", "int", "answered by the stored query nearest to the requested one", "1"),
     Parameter("refused_elsewhere", "int", "connections to hosts that the page does not have, not let through", "1"),
     Parameter("connections", "int", "measured connections", "1"),
     Parameter("bytes", "int", "received over them before the loads' ends and their closing, heads and TLS included", "B"),
@@ -277,7 +277,7 @@ class _Loads:
         answer = control.get("/v1/pages")
         names = answer.get("pages") if isinstance(answer, dict) else None
         if not isinstance(names, list) or not all(isinstance(n, str) and n.isascii() and "/" not in n for n in names):
-            raise PageError("the server told no list of pages")
+            raise PageError("the server reported no list of pages")
         if not names:
             raise ControlError("the server has no page; hint: tandem-server page build, record or import", retry=False)
         return tuple(names[: self._request.first])

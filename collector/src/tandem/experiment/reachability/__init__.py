@@ -184,7 +184,7 @@ class Request(CommonParameters):
     deny: DenyList = parameter("file of domains and networks that are left alone", file=True)
     resolvers: dict[str, tuple[str, ...]] = parameter("path: list of addresses; else they are found", default=None)
     dns_port: int = parameter("of the resolvers", "port", default=53, minimum=1, maximum=65535)
-    families: str = parameter("which addresses are asked for", default="46", choices=("4", "6", "46"))
+    families: str = parameter("which addresses are requested", default="46", choices=("4", "6", "46"))
     addresses: int = parameter("of each name, family and path: pinged at most", "addresses", default=16, minimum=1, maximum=64)
     port: int = parameter("that is pinged", "port", default=443, minimum=1, maximum=65535)
     pings: int = parameter("of each address over each path", "pings", default=10, minimum=1, maximum=100)
