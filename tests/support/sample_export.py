@@ -17,7 +17,7 @@ from support.synthetic_campaign import PROBE, Synthetic
 from support.synthetic_scenario import START_UTC_NS
 from tandem_server.analysis.record_files import TIME, day_file, schema_of
 
-HOME = (48.2, 11.6)
+HOME = (48.20731, 11.60417)
 """Where the probe is from second 60 to 100 of 180: it drives north to south along the meridian, 40 m a second before and after."""
 RADIUS_M = 300.0
 ARGUMENT = f"{HOME[0]},{HOME[1]},{RADIUS_M:.0f}"
