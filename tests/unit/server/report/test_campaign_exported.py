@@ -237,6 +237,7 @@ def test_the_servers_own_captures_go_with_the_probes_and_one_that_the_store_has_
     server.export(out, *asked)
     assert not there.exists()
     (stored,) = (server.bench / "server" / "traces").rglob(Path(name).name)
+    stored.chmod(0o600)  # what is kept is read-only, for its owner too
     stored.write_bytes(content[:-5])
     assert server.export(out, *asked, "--traces") == 1
     assert f"{PROBE}/{name}: " in capsys.readouterr().err
