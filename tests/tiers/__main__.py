@@ -168,8 +168,8 @@ def by_sudo(argv: Sequence[str]) -> NoReturn:
         sys.exit(3)
     kept = ("PATH", "PYTHONPATH", "CI")
     words = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("TANDEM_") or name in kept]
-    # An argument list; and this process has nothing left to do.
-    os.execvp("sudo", ["sudo", "--", "env", *words, sys.executable, "-m", "tiers", *argv])  # noqa: S606
+    # An argument list; and this process has nothing left to do. No byte code (-B): a user's checkout must not fill with root's files.
+    os.execvp("sudo", ["sudo", "--", "env", *words, sys.executable, "-B", "-m", "tiers", *argv])  # noqa: S606
 
 
 def say(words: str) -> None:
