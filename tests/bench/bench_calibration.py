@@ -11,18 +11,18 @@ shown, and so on. Nothing is fitted by this script: ``--try`` says what other va
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import datetime
 import itertools
 import json
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import benching
 import numpy as np
+from benching import say
 
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.levels import family
@@ -236,7 +236,7 @@ def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
     parser.add_argument("--scenario", action="append", metavar="NAME", help="default: commute, walk, drive, still")
     parser.add_argument("--duration", type=float, default=600.0, metavar="S", help="of each scenario (default 600)")
@@ -247,12 +247,11 @@ def main() -> None:
         "--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE", help="instead of the files' own values"
     )
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="distributions, recorded against emulated")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     both = halves(args.logs)
     samples = {}
     for name in args.scenario or ["commute", "walk", "drive", "still"]:
-        print(f"playing {name}", file=sys.stderr, flush=True)
+        say(f"playing {name}")
         samples[name] = Sample()
         for seed in range(1, args.seeds + 1):
             for polls in emulated(changed(load(name, args.duration, seed), args.tries)):

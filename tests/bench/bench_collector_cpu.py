@@ -10,7 +10,6 @@ one core. With several --source (folders of ``tandem``'s sources) each is measur
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -24,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what tests share
+
+import benching
+from benching import say
 
 from support.running_kit import RunningKit, awaited, find_influxd, running_kit
 
@@ -88,7 +90,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
     influxd = find_influxd()
     if influxd is None:
         raise SystemExit("bench_collector_cpu: no influxd; hint: ./kit test once, or TANDEM_INFLUXD")
-    print(f"{source}: starting the kit", file=sys.stderr, flush=True)
+    say(f"{source}: starting the kit")
     with tempfile.TemporaryDirectory() as temporary:
         file = (profile or Path(temporary)) / "account"
         file.unlink(missing_ok=True)
@@ -97,7 +99,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
         with running_kit(Path(temporary) / "kit", influxd, program + ["--profile"] * (profile is not None)) as kit:
             time.sleep(SETTLED_S)
             phases = [account.phase("start")]
-            print(f"{source}: {seconds:g} s at rest, then {number} pairs", file=sys.stderr, flush=True)
+            say(f"{source}: {seconds:g} s at rest, then {number} pairs")
             time.sleep(seconds)
             phases.append(account.phase("at rest"))
             if number:
@@ -131,14 +133,13 @@ def _plain(phases: Sequence[Phase], first: Sequence[Phase]) -> list[dict[str, An
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="at rest (default 60)")
     parser.add_argument("--pairs", type=int, default=4, help="afterwards, one every ten seconds (default 4)")
     parser.add_argument(
         "--source", type=Path, nargs="+", default=[OWN], help="collectors to compare (default: this one)"
     )
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="write each thread's profile there (pstats)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     measured = [(s, measure(s.resolve(), args.seconds, args.pairs, profile=args.profile)) for s in args.source]
     if args.json:

@@ -11,7 +11,6 @@ default it takes about a quarter of an hour.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -21,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
+
+import benching
+from benching import say
 
 from support.emulated_links import RadioPair, offered_pair
 from support.experiment_process import parameters, run
@@ -83,17 +85,16 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
 
 
 def _say(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
+    say(what)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the recording")
     parser.add_argument(
         "--rounds", type=int, default=40, help="sizes; half as many page loads, thrice as many seconds of video"
     )
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     seconds, rounds = (6.0, 4) if args.quick else (args.seconds, args.rounds)
     with tempfile.TemporaryDirectory() as name:

@@ -7,7 +7,6 @@ them the stages alone: reading the spool, making lines, gzip; and which rate of 
 about half a minute.
 """
 
-import argparse
 import json
 import random
 import statistics
@@ -19,7 +18,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import benching  # noqa: E402 after the path
 from a_second import PER_SECOND, Timed, a_second  # noqa: E402 after the path
+from benching import say  # noqa: E402 after the path
 
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start  # noqa: E402 after the path
 from tandem.export import Exporter, GatewayAddress, PendingManifests  # noqa: E402 after the path
@@ -58,7 +59,7 @@ class Bench:
 
     def both(self, number, of):
         """What ``through`` and ``straight`` give."""
-        print(f"round {number} of {of}", file=sys.stderr, flush=True)
+        say(f"round {number} of {of}")
         return self.through(), self.straight()
 
     def through(self):
@@ -114,12 +115,11 @@ class Bench:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument(
         "--seconds", type=int, default=900, help=f"of recording at {PER_SECOND}/s, a round (default 900)"
     )
     parser.add_argument("--rounds", type=int, default=3, help="of both ways (default 3)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-drain-") as name:
         bench = Bench(Path(name), args.seconds)

@@ -32,6 +32,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
+import benching
+from benching import say
 from processes import cpu_s
 
 from support.emulated_links import radio_pair
@@ -195,7 +197,7 @@ def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace)
     for kind, before in (("tcp", []), ("mptcp", shim)):
         rounds: dict[str, list[dict[str, float]]] = {"ours": [], "iperf3": [], "curl": []}
         for number in range(args.repeats):
-            print(f"{kind}, round {number + 1} of {args.repeats}", file=sys.stderr, flush=True)
+            say(f"{kind}, round {number + 1} of {args.repeats}")
             rounds["ours"].append(ours(probe, folder, kind, args.seconds))
             if before is not None:
                 rounds["iperf3"].append(iperf(probe, server, before, args.seconds))
@@ -365,7 +367,7 @@ def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> d
         ("full_rate", f"bytes={FULL_BYTES}", None, None),
         ("paced", f"seconds={PACED_S}", PACED_BIT_PER_S, PACED_S),
     ):
-        print(f"{count} sessions, {label}", file=sys.stderr, flush=True)
+        say(f"{count} sessions, {label}")
         pids = family(supervisor)
         before = {what: sum(map(cpu_s, each)) for what, each in pids.items()}
         begun = time.monotonic()
@@ -379,12 +381,11 @@ def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> d
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="of each transfer (default 10)")
     parser.add_argument("--mbit", type=float, nargs=2, default=[50.0, 50.0], help="capacity of the two links, Mbit/s")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; 0: only the sessions (default 3)")
     parser.add_argument("--sessions", type=int, default=200, help="at once; 0: none (default 200)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; hint: apt install {' '.join(missing)}")

@@ -21,9 +21,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+import benching
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benching import say
 
 from tandem_server.analysis.record_files import TIME, day_file, schema_of
 from tandem_server.registry import Registry
@@ -162,7 +164,7 @@ def export(config: Path, out: Path, days: int) -> dict:
 
 
 def measured(out: Path, *command: str) -> dict:
-    print(f"tandem-server {' '.join(command)}", file=sys.stderr, flush=True)
+    say(f"tandem-server {' '.join(command)}")
     began = time.monotonic()
     pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "tandem_server", *command], os.environ)
     own_mib, ended = 0.0, False
@@ -192,18 +194,17 @@ def keep(args: argparse.Namespace, told: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__, json_file="the figures as JSON too")
     parser.add_argument("--kits", type=int, default=2, help="how many fill the database [2]")
     parser.add_argument("--days", type=int, default=2, help="of each [2]")
     parser.add_argument("--report-only", action="store_true", help="no database and no export")
     parser.add_argument("--poll-every", type=int, default=1, metavar="S", help="of each modem, with --report-only [1]")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the figures as JSON too")
     args = parser.parse_args()
     kits = [f"kit-{n:02d}" for n in range(1, args.kits + 1)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.report_only:
-            print("writing the folder", file=sys.stderr, flush=True)
+            say("writing the folder")
             written = write_folder(folder, kits, args.days, args.poll_every)
             print(f"{args.kits} kits, {args.days} days: {written} records")
             pooled = measured(folder, "report", str(folder))
@@ -227,7 +228,7 @@ def main() -> int:
                     if refused:
                         sys.exit(refused[0].reason)
                     filled += len(some)
-                print(f"{kit}: filled, {filled} records by now", file=sys.stderr, flush=True)
+                say(f"{kit}: filled, {filled} records by now")
             print(f"{args.kits} kits, {args.days} days: {filled} records, filled in {time.monotonic() - began:.0f} s")
             spans = [1 << n for n in range(args.days.bit_length()) if 1 << n < args.days]
             rows = [export(config, folder / f"out-{days}", days) for days in (*spans, args.days)]

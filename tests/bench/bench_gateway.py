@@ -11,7 +11,6 @@ take a minute more than --seconds. The load, the client, the gateway and the dat
 took of a core.
 """
 
-import argparse
 import gzip
 import http.client
 import json
@@ -29,7 +28,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
+import benching
 import gateway_batches
+from benching import say
 from processes import cpu_s, rss_mib, tree
 
 from support.serve_on_loopback import free_ports
@@ -166,7 +167,7 @@ def drain(rig, seconds, connections):
     straight = rig.store()
     batches, rounds = max(4, round(seconds * 6)), []
     for turn in range(3):
-        print(f"drain over {connections} connections, turn {turn + 1} of 3", file=sys.stderr, flush=True)
+        say(f"drain over {connections} connections, turn {turn + 1} of 3")
         texts = backlog(batches, f"through-{turn}-{connections}")
         bodies = [gzip.compress(text.encode(), 6, mtime=0) for text in texts]
         before, began_s = rig.cpu(), time.monotonic()
@@ -221,7 +222,7 @@ def probes(rig, seconds):
     )
     connected = rss_mib(rig.gateway_pids())
     told(load)
-    print(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s", file=sys.stderr, flush=True)
+    say(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s")
     load.stdout.readline()  # warm: all series are there
     watch = started("gateway_watch.py", {**login, "probes": names, "period_s": WATCH_S})
     before = {**rig.cpu(), "load": cpu_s(load.pid), "watch": cpu_s(watch.pid)}
@@ -294,7 +295,7 @@ def slope(series):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__, json_file="write the object there too")
     parser.add_argument("what", nargs="?", choices=("drain", "probes"), help="one of them only")
     parser.add_argument(
         "--seconds", type=int, default=300, help="of the probes' load; the drain takes a tenth of it a turn"
@@ -302,7 +303,6 @@ def main():
     parser.add_argument("--probes", type=int, default=1000, help="(default 1000)")
     parser.add_argument("--processes", type=int, default=0, help="[listen] gateway_processes; 0: its default")
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 4], help="that drain at once")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the object there too")
     args = parser.parse_args()
     results = {
         "machine": {

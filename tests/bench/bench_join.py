@@ -17,7 +17,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from trends import Bench, Column, Row, bench, finish, in_random_order, interval, options, settle, table
+from benching import Column
+from trends import Bench, Row, bench, finish, in_random_order, interval, options, settle
 
 from tandem.experiment.results import quantile
 from tandem_server.analysis.measured import Download, Setting
@@ -100,10 +101,7 @@ def main() -> int:
         links = f"{MBIT} Mbit/s, {RTT_MS} ms, {LOSS_A} of a's packets lost, queues of {QUEUE_MS:g} ms"
         setting = made.setting(args, links)
         rows = all_runs(made, args)
-    sizes = by_size(rows, args)
-    table(COLUMNS, sizes)
-    finish(args, setting, sizes, rows)
-    return 0
+    return finish(args, setting, COLUMNS, by_size(rows, args), rows)
 
 
 if __name__ == "__main__":

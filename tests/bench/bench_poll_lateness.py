@@ -5,14 +5,15 @@ database, and parts them by whether an MPTCP run was under way, which fills both
 p99 full over p99 idle.
 """
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import benching
 import numpy as np
+from benching import say
 
 from tandem_server.store import PrivateInflux, find_influxd
 
@@ -26,7 +27,7 @@ def rehearse(seconds: float) -> Path:
     # 1: a score of detection is below its floor, or something is missing; there are polls all the same.
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode not in (0, 1):
         sys.exit("bench_poll_lateness: the rehearsal failed (above)")
-    print(f"kept for --folder: {folder}", file=sys.stderr, flush=True)
+    say(f"kept for --folder: {folder}")
     return folder
 
 
@@ -65,10 +66,9 @@ def figures(late_ms: np.ndarray) -> dict[str, float | int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=180.0, help="of the commute (default 180)")
     parser.add_argument("--folder", type=Path, help="a rehearsal made with --keep, instead of a new one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     folder = args.folder or rehearse(args.seconds)
     begun_ns, late_ms = polls(folder)

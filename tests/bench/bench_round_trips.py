@@ -10,7 +10,6 @@ without.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import subprocess
@@ -25,7 +24,9 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
+import benching
 from a_second import a_second
+from benching import say
 
 from support.round_trip_paths import AskedPaths, asked_paths
 from support.two_paths import lab, why_not
@@ -126,15 +127,14 @@ def polled(seconds: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="of each of the two (default 60)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     if why_not() is not None:
         raise SystemExit(f"bench_round_trips: {why_not()}")
-    print(f"round trips for {args.seconds} s", file=sys.stderr, flush=True)
+    say(f"round trips for {args.seconds} s")
     spent_s, records = asked(args.seconds)
-    print(f"polling for {args.seconds} s", file=sys.stderr, flush=True)
+    say(f"polling for {args.seconds} s")
     polling_s = polled(args.seconds)
     answered = [r for r in records if r.fields["outcome"] == "answered"]
     pairs = list(zip(answered[::2], answered[1::2], strict=False))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reproduce_bandwidth import columns_of, one_round, summed, with_links
-from trends import Bench, Progress, bench, finish, options, settle, spread, table
+from trends import Bench, Progress, bench, finish, options, settle, spread
 
 _LOOK_S = 0.2
 _MEMORY = re.compile(r"skmem:\(r(?P<received>\d+),rb\d+,t\d+,tb(?P<buffer>\d+),f\d+,w(?P<held>\d+)")
@@ -143,9 +143,7 @@ def main() -> int:
     print(
         "goodputs in Mbit/s, medians; send buffer and what it holds while Multipath TCP sends: kernel memory, medians"
     )
-    table(columns, rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns, rows, found)
 
 
 if __name__ == "__main__":

@@ -12,18 +12,18 @@ gradient-boosted trees reach on the same split, with RSSI, SINR and RSRQ beside 
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import itertools
 import json
 import math
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import benching
 import numpy as np
+from benching import say
 from numpy.typing import NDArray
 
 import tandem.mobility
@@ -152,7 +152,7 @@ def nested(logs: list[Log], groups: dict[str, str]) -> tuple[dict[str, Scores], 
     """Each log's scores, by what was fitted without its group; and those of one that never stops once it has started."""
     own, latched = {}, {}
     for group in sorted(set(groups.values())):
-        print(f"without {group}", file=sys.stderr, flush=True)
+        say(f"without {group}")
         fitted = settings_of([log for log in logs if groups[log.name] != group], groups)
         for log in logs:
             if groups[log.name] == group:
@@ -252,14 +252,13 @@ def write(logs: list[Log]) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--logs", type=Path, required=True, help="folder with drive logs")
     parser.add_argument("--write", action="store_true", help="write the parameters that ship")
     parser.add_argument(
         "--ceiling", action="store_true", help="what large trees reach on the same split (needs scikit-learn)"
     )
     parser.add_argument("--baselines", action="store_true", help="the published rule, and one that never stops")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     logs = [log_of(file.stem, read(file.read_bytes())) for file in sorted(args.logs.glob("*.csv"))]
     if args.write:

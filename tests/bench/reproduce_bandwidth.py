@@ -14,7 +14,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from trends import Bench, Column, Progress, bench, finish, options, positive, quartiles, settle, spread, table
+from benching import Column
+from trends import Bench, Progress, bench, finish, options, positive, quartiles, settle, spread
 
 FULL = {"ratios": [1, 2, 5, 10, 20], "base_mbit": 1.0, "seconds": 6.0, "repetitions": 3}
 QUICK = {"ratios": [1, 4], "base_mbit": 4.0, "seconds": 0.5, "repetitions": 1}
@@ -115,9 +116,7 @@ def main() -> int:
     columns = columns_of("ratio", "g", *((heading, ".2f", name) for heading, name in headings))
     columns += [("k/(k+1)", ".2f", lambda r: r["ratio"] / (1 + r["ratio"])), ("failed", "d", "failed")]
     print("goodputs in Mbit/s, medians; benefit: median and quartiles, not limited to -1 to 1")
-    table(columns, rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns, rows, found)
 
 
 if __name__ == "__main__":

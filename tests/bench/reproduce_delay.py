@@ -14,8 +14,9 @@ from argparse import Namespace
 from itertools import pairwise
 from typing import Any
 
+from benching import Column
 from reproduce_bandwidth import with_links
-from trends import Bench, Column, Progress, bench, finish, options, settle, spread, table
+from trends import Bench, Progress, bench, finish, options, settle, spread
 
 from tandem.experiment.results import quantile
 
@@ -88,9 +89,7 @@ def main() -> int:
     columns += [(f"p{p}", ".2f", f"p{p}") for p in QUANTILES]
     columns += [("positive", ".2f", "positive"), ("most loaded", ".2f", "share")]
     print(f"delay benefit by size; {failed} transfers failed")
-    table(columns, rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns, rows, found)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trends import Bench, Column, Progress, finish, options, played_bench, quartiles, settle, spread, table
+from benching import Column, say
+from trends import Bench, Progress, finish, options, played_bench, quartiles, settle, spread
 
 from tandem_bench.scenario import TICK_S, Played, ScenarioError, Timeline, from_run, load, play, replay
 
@@ -248,7 +249,7 @@ def main() -> int:
     played, slot_s = sources(args), args.seconds + AROUND_S
     stretches = [s for a in args.activities for s in draw(played, a, args.repetitions, slot_s, args.seed)]
     slots = planned(args, stretches)
-    print(f"{len(slots)} slots of {slot_s:g} s: {len(slots) * slot_s / 60:.1f} minutes", file=sys.stderr, flush=True)
+    say(f"{len(slots)} slots of {slot_s:g} s: {len(slots) * slot_s / 60:.1f} minutes")
     source = ", ".join(sorted({p.name for p in played}))
     links = f"two operators of {source!r}, queues as of its base stations; {args.seconds:g} s a transfer"
     told: dict[int, dict[str, Any]] = {}
@@ -269,10 +270,8 @@ def main() -> int:
     print(
         "medians; goodputs in Mbit/s; over best: Multipath TCP over the better of both TCPs, of the same stretch; behind: how often below 1"
     )
-    table(COLUMNS, rows)
     print(f"slots begun too late and played again: {missed - len(slots)}; left out: {len(slots)}")
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, COLUMNS, rows, found)
 
 
 if __name__ == "__main__":
