@@ -115,9 +115,8 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return summary
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "says"),
-    [
+def test_what_is_wrong_is_said() -> None:
+    for path, value, says in (
         ("records.lost", 1, "records lost: 1"),
         ("records.lost", None, "records lost"),
         ("records.made", 0, "records lost"),
@@ -126,17 +125,10 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("handovers.detected", 3, "handovers: only 3 of 10"),
         ("mobility.accuracy", 0.3, "mobility"),
         ("mobility.accuracy", None, "mobility"),
-        (
-            "runs",
-            GOOD["runs"][:2],
-            "the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said(path: str, value: object, says: str) -> None:
-    wrong = verdict(changed(path, value), scored=True)
-    assert len(wrong) == 1
-    assert says in wrong[0]
+        ("runs", GOOD["runs"][:2], " at the start is not whole: MPTCP, and TCP on each of its paths"),
+    ):
+        (wrong,) = verdict(changed(path, value), scored=True)
+        assert says in wrong
 
 
 def test_short_rehearsals_and_the_users_own_scenarios_are_not_judged_by_scores() -> None:
@@ -173,17 +165,15 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
         assert programs.end(program, timeout_s=0.2).exit == -9
 
 
-@pytest.mark.parametrize(
-    ("code", "ready_s", "says"),
-    [
+def test_why_it_did_not_start(tmp_path: Path) -> None:
+    sleeps = "import time; time.sleep(600)"
+    for code, ready_s, says in (
         ("import sys; sys.exit('no such port: /dev/x')", 60, "ended before it was ready: no such port: /dev/x"),
-        ("print('hello', flush=True); import time; time.sleep(600)", 60, "said 'hello' instead of ready"),
-        ("import time; time.sleep(600)", 0.1, "not ready within"),
-    ],
-)
-def test_why_it_did_not_start(tmp_path: Path, code: str, ready_s: float, says: str) -> None:
-    with Programs(tmp_path) as programs, pytest.raises(ProgramError, match=says):
-        programs.start("broken", python(code), ready_s=ready_s)
+        (f"print('hello', flush=True); {sleeps}", 60, "said 'hello' instead of ready"),
+        (sleeps, 0.1, "not ready within"),
+    ):
+        with Programs(tmp_path) as programs, pytest.raises(ProgramError, match=says):
+            programs.start("broken", python(code), ready_s=ready_s)
 
 
 def test_where_the_kernel_has_no_pidfd_an_end_is_awaited_all_the_same(
