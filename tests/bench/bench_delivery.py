@@ -60,7 +60,7 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
     out = {name: 0.0 for name, *_ in CLASSES}
     with offered_pair({"a": options, "b": options}) as (pair, server):
         build(server)
-        _say(f"{arm}: {rounds} downloads")
+        say(f"{arm}: {rounds} downloads")
         sizes = {"mode": "reqresp", "min_bytes": 10_000, "max_bytes": 2_000_000, "repetitions": rounds}
         for made in result(pair, server, "delay", seed=1, whoami=False, primary="a", **sizes)["rounds"]:
             name = next(name for name, least, most in CLASSES if least <= made["bytes"] < most)
@@ -69,23 +69,19 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
                 raise SystemExit(f"a download of {made['bytes']} bytes failed: nothing to compare")
             out[name] += sum(taken)
         browser = "none" if find() is None else "both"
-        _say(f"{arm}: {rounds // 2} page loads")
+        say(f"{arm}: {rounds // 2} page loads")
         loads = result(
             pair, server, "pageload", kind="tcp", path="a", pages="page", browser=browser, repetitions=rounds // 2
         )
         for name in ("object_load_time_ms", "page_load_time_ms"):
             if (loads[name] or {}).get("n"):
                 out[f"{name}, mean"] = loads[name]["mean"]
-        _say(f"{arm}: {3 * rounds} s of video")
+        say(f"{arm}: {3 * rounds} s of video")
         play = result(pair, server, "dash", kind="tcp", path="a", player="own", seconds=3 * rounds, **VIDEO)
         out["video: bitrate, Mbit/s"] = play["bitrate_bit_per_s"] / 1e6
         out["video: startup delay, ms"] = play["startup_delay_ms"]
         out["video: stalled, s"] = play["stalled_s"]
     return out
-
-
-def _say(what: str) -> None:
-    say(what)
 
 
 def main() -> None:
@@ -100,7 +96,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = hidden(folder)
-        _say(f"recording for {seconds:g} s")
+        say(f"recording for {seconds:g} s")
         manifest = recorded(options, folder, seconds)
         rtt_ms = json.loads(manifest.read_text())["result"]["light"]["rtt_ms"]
         loaded, light = traces(manifest, folder)

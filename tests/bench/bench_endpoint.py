@@ -10,7 +10,6 @@ ratios, and what became of the sessions. By default it takes about five minutes.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import os
@@ -25,7 +24,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import benching
-from benching import say
+from benching import Row, say, table
 from processes import cpu_s
 
 from support.emulated_links import radio_pair
@@ -114,15 +114,10 @@ def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, flo
         "ca_file": str(folder / "tls/ca.pem"),
     }
     paths = PATHS if kind == "mptcp" else PATHS[:1]
-    line = Run(
-        "download", parameters(server, paths, run=f"bench-{kind}", kind=kind, path="a", seconds=seconds), probe.enter
-    ).end(seconds + 60)
-    result = line["result"]
-    return {
-        "bit_per_s": result["goodput_bit_per_s"],
-        "cpu_s": line["environment"]["cpu_seconds"],
-        "bytes": result["bytes"],
-    }
+    asked = parameters(server, paths, run=f"bench-{kind}", kind=kind, path="a", seconds=seconds)
+    line = Run("download", asked, probe.enter).end(seconds + 60)
+    cpu_s, result = line["environment"]["cpu_seconds"], line["result"]
+    return {"bit_per_s": result["goodput_bit_per_s"], "cpu_s": cpu_s, "bytes": result["bytes"]}
 
 
 def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dict[str, float]:
@@ -137,26 +132,38 @@ def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dic
 
 
 def curl(probe: Space, folder: Path, before: list[str], kind: str, seconds: float) -> dict[str, float]:
-    """One download from the endpoint by curl; the session is opened by curl too, and is not counted."""
-    session = control(probe, folder, "POST", "", {"run": "bench-curl", "kind": kind, "path": "a", "seconds": seconds})
+    """One download from the endpoint by curl; its session is opened beside it."""
+    control = Control(folder, SERVER)
+    body = {"run": "bench-curl", "kind": kind, "path": "a", "seconds": seconds}
+    told = probe.inside(lambda: control.ask("POST", "/v1/sessions", body))
     target = f"/v1/download?seconds={seconds}"
-    claim = Session(session["session"], bytes.fromhex(session["key"]), "a").claim(target)
-    url = f"http://{SERVER}:{MEASUREMENT}{target}"
+    session = Session(told["session"], bytes.fromhex(told["key"]), "a")
     fetch = ["curl", "-sS", "-o", "/dev/null", "-w", "%{size_download}", "--interface", "10.71.1.1"]
-    out, wall, cpu = spent([*probe.enter, *before, *fetch, "-H", f"X-Tandem-Session: {claim}", url])
-    control(probe, folder, "DELETE", f"/{session['session']}", None)
+    head = ["-H", f"X-Tandem-Session: {session.claim(target)}"]
+    out, wall, cpu = spent([*probe.enter, *before, *fetch, *head, f"http://{SERVER}:{MEASUREMENT}{target}"])
+    control.ask("DELETE", f"/v1/sessions/{session.id}")
+    control.close()
     return {"bit_per_s": int(out) * 8 / wall, "cpu_s": cpu, "bytes": int(out)}
 
 
-def control(probe: Space, folder: Path, method: str, path: str, body: object) -> dict[str, str]:
-    login = f"Authorization: Bearer {(folder / 'token').read_text().strip()}"
-    command = [*probe.enter, "curl", "-sS", "--cacert", str(folder / "tls/ca.pem"), "-X", method, "-H", login]
-    asked = [] if body is None else ["-d", json.dumps(body)]
-    out = subprocess.run(
-        [*command, *asked, f"https://{SERVER}:{CONTROL}/v1/sessions{path}"], check=True, capture_output=True, text=True
-    )
-    answer: dict[str, str] = json.loads(out.stdout)
-    return answer
+class Control:
+    """The control channel over one kept connection, for one thread."""
+
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
+        context = ssl.create_default_context(cafile=folder / "tls/ca.pem")
+        self._connection = http.client.HTTPSConnection(host, CONTROL, context=context)
+        self._login = {"Authorization": f"Bearer {(folder / 'token').read_text().strip()}"}
+
+    def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        self._connection.request(method, path, None if body is None else json.dumps(body), self._login)
+        answer = self._connection.getresponse()
+        told: dict[str, Any] = json.loads(answer.read())
+        if answer.status not in (200, 201):
+            raise SystemExit(f"{method} {path}: {answer.status} {told}")
+        return told
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 _SHIM = """
@@ -181,19 +188,15 @@ def as_multipath(folder: Path) -> list[str] | None:
     if compiler is None:
         return None
     library = folder / "as_multipath.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), "-x", "c", "-", "-ldl"],
-        input=_SHIM,
-        text=True,
-        check=True,
-    )
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), "-x", "c", "-", "-ldl"]
+    subprocess.run(command, input=_SHIM, text=True, check=True)
     return ["env", f"LD_PRELOAD={library}"]
 
 
-def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace) -> list[dict[str, object]]:
+def compare(probe: Space, server: Space, folder: Path, args: Namespace) -> list[Row]:
     """A row for TCP and one for Multipath TCP."""
     shim = as_multipath(folder)
-    rows = []
+    rows: list[Row] = []
     for kind, before in (("tcp", []), ("mptcp", shim)):
         rounds: dict[str, list[dict[str, float]]] = {"ours": [], "iperf3": [], "curl": []}
         for number in range(args.repeats):
@@ -217,34 +220,13 @@ def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace)
     return rows
 
 
-# --- many sessions at once against a whole server, over its loopback: all downloads at full rate, then all at 1 Mbit/s -------------
+# --- many sessions at once against a whole server, over its loopback: all downloads at full rate, then all at 1 Mbit/s
 
 
 FULL_BYTES = 2_000_000
 PACED_BIT_PER_S = 1e6
 PACED_S = 10.0
 _BLOCK = 65536
-
-
-class Control:
-    """The control channel over one kept connection, for one thread."""
-
-    def __init__(self, folder: Path) -> None:
-        context = ssl.create_default_context(cafile=folder / "tls/ca.pem")
-        self._connection = http.client.HTTPSConnection("127.0.0.1", CONTROL, context=context)
-        self._login = {"Authorization": f"Bearer {(folder / 'token').read_text().strip()}"}
-
-    def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        raw = None if body is None else json.dumps(body)
-        self._connection.request(method, path, raw, self._login)
-        answer = self._connection.getresponse()
-        told: dict[str, Any] = json.loads(answer.read())
-        if answer.status not in (200, 201):
-            raise SystemExit(f"{method} {path}: {answer.status} {told}")
-        return told
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 class Reader:
@@ -380,6 +362,11 @@ def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> d
     return figures
 
 
+def figure_of(name: str) -> Callable[[Row], Any]:
+    """Where nothing plays Multipath TCP for a program it has none."""
+    return lambda row: row.get(name)
+
+
 def main() -> int:
     parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="of each transfer (default 10)")
@@ -398,17 +385,12 @@ def main() -> int:
     if args.json:
         print(json.dumps({"cores": len(os.sched_getaffinity(0)), "rows": rows, "sessions": many}))
         return 0
-    print(f"{'':8}{'goodput, Mbit/s':^30}{'CPU, s a GB':^30}{'ratios':^30}")
-    print(f"{'':8}" + "".join(f"{n:>10}" for n in ("ours", "iperf3", "curl") * 2) + "   goodput/iperf3   CPU/curl")
-    for row in rows:
-        cells = [
-            row.get(f"{n}_{what}", "-") for what in ("mbit_per_s", "cpu_s_per_gb") for n in ("ours", "iperf3", "curl")
-        ]
-        print(
-            f"{row['kind']:8}"
-            + "".join(f"{cell!s:>10}" for cell in cells)
-            + f"{row['goodput_to_iperf3']!s:>17}{row['cpu_to_curl']!s:>11}"
-        )
+    of = [("", "", "kind")]
+    for what in ("mbit_per_s", "cpu_s_per_gb"):
+        heading = "Mbit/s" if what == "mbit_per_s" else "CPU s/GB"
+        of += [(f"{name} {heading}", "", figure_of(f"{name}_{what}")) for name in ("ours", "iperf3", "curl")]
+    of += [("goodput/iperf3", "", "goodput_to_iperf3"), ("CPU/curl", "", "cpu_to_curl")]
+    table(of, rows)
     for label, figure in many.items():
         print(f"sessions, {label}: " + ", ".join(f"{name} {value}" for name, value in figure.items()))
     return 0

@@ -9,12 +9,12 @@ then the last once more, which has nothing to do; then the last is reported, its
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -81,12 +81,8 @@ def manifest(kit: str, run: str, begun_s: int) -> dict:
 def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
     """What an export of all of it writes, by columns and without a database; how many records."""
     told = {"format": "tandem-campaign/1", "scenario": "filled", "export": {"name": "filled"}, "stopped": None}
-    told |= {
-        "started_utc_ns": BEGIN_NS,
-        "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9,
-        "probe": kits[0],
-        "traces": False,
-    }
+    told |= {"started_utc_ns": BEGIN_NS, "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9}
+    told |= {"probe": kits[0], "traces": False}
     told |= {"probes": {kit: {"paths": {path: {"operator": path.upper()} for path in "ab"}} for kit in kits}}
     written = 0
     for kit in kits:
@@ -103,16 +99,11 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
                 "rsrq_db": -11.0,
                 "sinr_db": 7.5,
                 "rssi_dbm": -70.0,
-                "eci": 100 + at // 600,
-            }
-            fields |= {
-                "pci": 17,
-                "earfcn": 1300,
                 "tac": 5,
-                "poll_duration_ms": 14.2,
-                "poll_late_ms": 0.4,
-                "state": "connected",
+                "pci": 17,
             }
+            fields |= {"eci": 100 + at // 600, "earfcn": 1300, "poll_duration_ms": 14.2, "poll_late_ms": 0.4}
+            fields |= {"state": "connected"}
             tags = {"path": path, "operator": np.char.upper(path), "driver": "quectel", "rat": "LTE"}
             written += write_day(own, "radio", kit, at * 10**9, tags | fields, 1 + written)
             mine = [(run, begun) for run, begun in begins if day * DAY_S <= begun < (day + 1) * DAY_S]
@@ -121,15 +112,10 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
             at = np.concatenate([begun * 10**9 + np.tile(tick, 4) * 10**8 for _, begun in mine])
             path = np.tile(np.repeat(["a", "b", "a", "b"], len(tick)), len(mine))
             tags = {"run": np.repeat([run for run, _ in mine], number), "path": path, "operator": np.char.upper(path)}
-            tags |= {
-                "subflow": path,
-                "end": np.tile(np.repeat(["probe", "probe", "server", "server"], len(tick)), len(mine)),
-            }
-            fields = {
-                "goodput_bit_per_s": at // 10**8 % 10 * 1e4,
-                "rtt_ms": 40.5 + at // 10**8 % 10,
-                "rcv_ooo_packets": 0,
-            }
+            ends = np.repeat(["probe", "probe", "server", "server"], len(tick))
+            tags |= {"subflow": path, "end": np.tile(ends, len(mine))}
+            tenth = at // 10**8 % 10
+            fields = {"goodput_bit_per_s": tenth * 1e4, "rtt_ms": 40.5 + tenth, "rcv_ooo_packets": 0}
             written += write_day(own, "subflow", kit, at, tags | fields, 1 + written)
     (folder / "campaign.json").write_text(json.dumps({**told, "duration_s": days * DAY_S}))
     (folder / "ledger.json").write_text(json.dumps({"by_probe": {}, "spools": [], "damaged": []}))
@@ -138,14 +124,8 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
 
 def write_day(own: Path, measurement: str, kit: str, at_ns: np.ndarray, columns: dict, seq: int) -> int:
     schema = schema_of(measurement)
-    given = {
-        TIME: BEGIN_NS + at_ns,
-        "probe": kit,
-        "boot": "b0",
-        "monotonic_ns": at_ns,
-        "seq": seq + np.arange(len(at_ns)),
-        **columns,
-    }
+    given = {TIME: BEGIN_NS + at_ns, "probe": kit, "boot": "b0", "monotonic_ns": at_ns}
+    given |= {"seq": seq + np.arange(len(at_ns)), **columns}
     arrays = []
     for field in schema:
         value = given.get(field.name)
@@ -188,9 +168,8 @@ def show(rows: list[dict]) -> None:
         print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
 
 
-def keep(args: argparse.Namespace, told: dict) -> None:
-    if args.json:
-        args.json.write_text(json.dumps({"kits": args.kits, "days": args.days, **told}, indent=1) + "\n")
+def keep(args: Namespace, told: dict) -> None:
+    benching.keep(args.json, {"kits": args.kits, "days": args.days, **told})
 
 
 def main() -> int:

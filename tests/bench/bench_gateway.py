@@ -102,20 +102,18 @@ def share(before, after, took_s):
     return {name: round((after[name] - before[name]) / took_s, 3) for name in before}
 
 
-# --- drain -----------------------------------------------------------------------------------------------------------
+# --- drain
 
 
 def backlog(batches, boot):
     """Texts of ``BATCH`` lines, each line once, times apart."""
     chance, texts = random.Random(boot), []
-    whole = "\n".join(
-        gateway_batches.template(chance, "load-0000", boot, "run-backlog")
-        for _ in range(BATCH // gateway_batches.LINES)
-    )
+    parts = range(BATCH // gateway_batches.LINES)
+    whole = "\n".join(gateway_batches.template(chance, "load-0000", boot, "run-backlog") for _ in parts)
     first_ns = time.time_ns() - batches * BATCH * 50_000_000
     for batch in range(batches):
         numbers = []
-        for part in range(BATCH // gateway_batches.LINES):
+        for part in parts:
             seq = batch * BATCH + part * gateway_batches.LINES
             at_ns = first_ns + (seq + gateway_batches.LINES) * 50_000_000
             numbers += gateway_batches.numbers(seq + 1, 10**12 + at_ns - first_ns, at_ns)
@@ -176,14 +174,8 @@ def drain(rig, seconds, connections):
         lines = [text.split("\n") for text in backlog(batches, f"straight-{turn}-{connections}")]
         straight_s = in_turn(lines, connections, lambda part, _: straight.write(part))
         count = batches * BATCH
-        rounds.append(
-            {
-                "through": round(count / through_s),
-                "straight": round(count / straight_s),
-                "ratio": round(straight_s / through_s, 3),
-                "cpu_share": cpu,
-            }
-        )
+        rates = {"through": round(count / through_s), "straight": round(count / straight_s)}
+        rounds.append({**rates, "ratio": round(straight_s / through_s, 3), "cpu_share": cpu})
         counted = straight.query(f'SELECT count("seq") FROM subflow WHERE "boot" = \'through-{turn}-{connections}\'')  # noqa: S608
         if counted[0].rows[0][1] != count * 12 // 20:
             raise SystemExit("the database does not hold what was acknowledged")
@@ -192,13 +184,12 @@ def drain(rig, seconds, connections):
     return {**sizes, "ratio": ratio, "told_503": again["n"], "turns": rounds}
 
 
-# --- probes ----------------------------------------------------------------------------------------------------------
+# --- probes
 
 
 def started(script, asked):
-    process = subprocess.Popen(
-        [sys.executable, str(HERE / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    pipe, command = subprocess.PIPE, [sys.executable, str(HERE / script)]
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
     process.stdin.write(json.dumps(asked) + "\n")
     process.stdin.flush()
     if process.stdout.readline() != "ready\n":
@@ -216,10 +207,8 @@ def probes(rig, seconds):
     idle = rss_mib(rig.gateway_pids())
     login = {"url": f"http://127.0.0.1:{rig.database_port}", "user": "tandem", "password": rig.password}
     names = [f"load-{i:04d}" for i in range(0, len(rig.tokens), max(1, len(rig.tokens) // MARKED - 1))][:MARKED]
-    load = started(
-        "gateway_load.py",
-        {"port": rig.port, "ca": str(rig.ca), "tokens": rig.tokens, "seconds": seconds, "warm_s": WARM_S},
-    )
+    asked = {"port": rig.port, "ca": str(rig.ca), "tokens": rig.tokens, "seconds": seconds, "warm_s": WARM_S}
+    load = started("gateway_load.py", asked)
     connected = rss_mib(rig.gateway_pids())
     told(load)
     say(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s")
@@ -231,13 +220,8 @@ def probes(rig, seconds):
 
     def measure():
         while not end.wait(1.0):
-            series.append(
-                (
-                    time.monotonic() - began_s,
-                    rss_mib(rig.gateway_pids()),
-                    rss_mib(tree(rig.processes["database"].pid)[1:]),
-                )
-            )
+            database = tree(rig.processes["database"].pid)[1:]
+            series.append((time.monotonic() - began_s, rss_mib(rig.gateway_pids()), rss_mib(database)))
 
     measuring = threading.Thread(target=measure)
     measuring.start()
@@ -304,14 +288,8 @@ def main():
     parser.add_argument("--processes", type=int, default=0, help="[listen] gateway_processes; 0: its default")
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 4], help="that drain at once")
     args = parser.parse_args()
-    results = {
-        "machine": {
-            "cores": os.cpu_count(),
-            "kernel": platform.release(),
-            "python": platform.python_version(),
-            "load_before": os.getloadavg()[0],
-        }
-    }
+    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    results = {"machine": {**machine, "load_before": os.getloadavg()[0]}}
     for what in [args.what] if args.what else ["drain", "probes"]:
         with tempfile.TemporaryDirectory() as name:
             rig = Rig(Path(name), args.probes if what == "probes" else 1, args.processes)
@@ -323,10 +301,8 @@ def main():
             finally:
                 rig.stop()
             results[f"{what}_log"] = (Path(name) / "gateway.log").read_text()[-600:].splitlines()[-3:]
-    text = json.dumps(results, indent=1)
-    print(text)
-    if args.json:
-        args.json.write_text(text + "\n")
+    print(json.dumps(results, indent=1))
+    benching.keep(args.json, results)
 
 
 if __name__ == "__main__":
