@@ -94,14 +94,8 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
         for day in range(days):
             polls = np.arange(day * DAY_S, (day + 1) * DAY_S, every_s)
             at, path = np.tile(polls, 2), np.repeat(["a", "b"], len(polls))
-            fields = {
-                "rsrp_dbm": -80.5 - at % 30,
-                "rsrq_db": -11.0,
-                "sinr_db": 7.5,
-                "rssi_dbm": -70.0,
-                "tac": 5,
-                "pci": 17,
-            }
+            fields = {"rsrp_dbm": -80.5 - at % 30, "rsrq_db": -11.0, "sinr_db": 7.5, "rssi_dbm": -70.0}
+            fields |= {"tac": 5, "pci": 17}
             fields |= {"eci": 100 + at // 600, "earfcn": 1300, "poll_duration_ms": 14.2, "poll_late_ms": 0.4}
             fields |= {"state": "connected"}
             tags = {"path": path, "operator": np.char.upper(path), "driver": "quectel", "rat": "LTE"}

@@ -82,9 +82,9 @@ def tcp(links: int, down: float, up: float, seconds: float) -> dict[str, float]:
             received = [0] * links
             running = []
             for ends in pairs:
-                source, sink, address = (
-                    (ends.operator, ends.probe, OPERATOR) if direction == "down" else (ends.probe, ends.operator, PROBE)
-                )
+                source, sink, address = ends.operator, ends.probe, OPERATOR
+                if direction == "up":
+                    source, sink, address = ends.probe, ends.operator, PROBE
                 argv = source.command([sys.executable, TCP_ENDS, "send", address, "5000", str(seconds + 3)])
                 sender = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
                 assert sender.stdout is not None

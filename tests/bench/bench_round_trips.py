@@ -28,6 +28,7 @@ import benching
 from a_second import a_second
 from benching import say
 
+from support.modem_on_fake_clock import write_timeline
 from support.round_trip_paths import AskedPaths, asked_paths
 from support.two_paths import lab, why_not
 from tandem.export.exporter import Line, body
@@ -73,28 +74,12 @@ def _counted(paths: AskedPaths, seconds: float) -> tuple[float, list[Record]]:
 @contextmanager
 def modem(folder: Path, name: str, seconds: int) -> Iterator[Path]:
     """An emulated modem whose level changes every second; gives the name of its port."""
-    timeline = folder / f"{name}.jsonl"
-    fixed = {
-        "rsrq_db": -10.0,
-        "sinr_db": 9.0,
-        "plmn": "00101",
-        "tac": 77,
-        "pci": 9,
-        "earfcn": 1300,
-        "band": 3,
-        "rat": "LTE",
-    }
-    lines = [{"format": "tandem-timeline/1", "operator": name, "tick_s": 1.0, "duration_s": seconds}]
-    for t in range(seconds):
-        level = -95.0 - 7 * (t % 3)
-        lines.append(
-            {"t_s": float(t), "rsrp_dbm": level, "rssi_dbm": level + 30, "eci": 256, "registered": True, **fixed}
-        )
-    timeline.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    levels = [-95.0 - 7 * (t % 3) for t in range(seconds)]
+    ticks = [{"rsrp_dbm": level, "rssi_dbm": level + 30} for level in levels]
+    timeline = write_timeline(folder / f"{name}.jsonl", ticks, name, 1.0)
     told = ["--family", "generic", "--timeline", str(timeline), "--link", str(folder / name)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "tandem_bench", "modem", *told], stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-m", "tandem_bench", "modem", *told]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout is None or not process.stdout.readline().startswith("ready"):
                 raise SystemExit("bench_round_trips: the emulated modem did not start")
@@ -145,10 +130,8 @@ def main() -> int:
         rest.append(batch(two, 60_000 + n))
         with_them.append(batch([*two, *pair], 60_000 + n))
     more = median(b - a for a, b in zip(rest, with_them, strict=True))
-    told = {
-        "seconds": args.seconds,
-        "records": len(records),
-        "answered": len(answered),
+    told = {"seconds": args.seconds, "records": len(records), "answered": len(answered)}
+    told |= {
         "per_mille_of_a_core": spent_s / args.seconds * 1e3,
         "polling_per_mille_of_a_core": polling_s / args.seconds * 1e3,
         "to_polling": spent_s / polling_s,

@@ -63,6 +63,11 @@ def options(about: str | None, *, controller: str = "cubic") -> argparse.Argumen
     return parser
 
 
+def with_send_buffer(parser: argparse.ArgumentParser) -> None:
+    told = "the sender's SO_SNDBUF (default: the kernel tunes it)"
+    parser.add_argument("--send-buffer-bytes", type=positive, metavar="N", help=told)
+
+
 def positive(text: str) -> int:
     """A whole number above 0, for argparse."""
     number = int(text)
@@ -112,19 +117,11 @@ class Bench:
         """What was measured with, told as the first lines of the output too."""
         there = self.pair.server.inside(lambda: sysctls.read(("net.mptcp.scheduler", *SERVER_BUFFERS)))
         probe = self.pair.probe.inside(lambda: sysctls.read(("net.mptcp.path_manager", *SERVER_BUFFERS)))
-        found = {
-            "kernel": platform.release(),
-            "scheduler": there["net.mptcp.scheduler"],
-            "path_manager": probe["net.mptcp.path_manager"],
-            "congestion_control": args.congestion_control,
-            "server_tcp_wmem": there["net.ipv4.tcp_wmem"],
-            "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"],
-            "links": links,
-            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None),
-            "seed": args.seed,
-            "repetitions": args.repetitions,
-            "quick": args.quick,
-        }
+        found = {"kernel": platform.release(), "scheduler": there["net.mptcp.scheduler"]}
+        found |= {"path_manager": probe["net.mptcp.path_manager"], "congestion_control": args.congestion_control}
+        found |= {"server_tcp_wmem": there["net.ipv4.tcp_wmem"], "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"]}
+        found |= {"links": links, "send_buffer_bytes": getattr(args, "send_buffer_bytes", None)}
+        found |= {"seed": args.seed, "repetitions": args.repetitions, "quick": args.quick}
         print(
             f"kernel {found['kernel']}, scheduler {found['scheduler']}, path manager {found['path_manager']}, controller "
             f"{found['congestion_control']}\nlinks: {links}\nseed {args.seed}, {args.repetitions} repetitions"

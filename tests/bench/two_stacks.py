@@ -40,14 +40,9 @@ def measured(found: Image, args: Namespace) -> tuple[Row, list[Row]]:
     scene = f"python3 {SCENE} {args.repetitions} {args.seconds:g} {args.seed}"
     files = {"coupled.bpf.o": CONGESTION.read_bytes()} if found.stock and CONGESTION.exists() else {}
     command = f"{modules}; PYTHONPATH={REPOSITORY}/tests:$PYTHONPATH TANDEM_CONGESTION={{folder}}/coupled.bpf.o {scene}"
-    done = run(
-        ["sh", "-c", command],
-        files,
-        timeout_s=args.timeout,
-        memory_mb=1024,
-        kernel=found.file,
-        append="oops=panic",  # else one in the scene leaves a machine that waits for its time to be up
-    )
+    machine = {"timeout_s": args.timeout, "memory_mb": 1024, "kernel": found.file}
+    # Without the panic one in the scene leaves a machine that waits for its time to be up.
+    done = run(["sh", "-c", command], files, **machine, append="oops=panic")
     if done.exit != 0:
         raise VmError(f"the scene ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
     head, *rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
