@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what tests share
 
 import benching
-from benching import say
+from benching import say, table
 
 from support.running_kit import RunningKit, awaited, find_influxd, running_kit
 
@@ -63,7 +63,7 @@ class Account:
         """What was spent since the last call."""
         pid = int(self._file.with_suffix(".pid").read_text())
         os.kill(pid, signal.SIGUSR1)
-        lines = awaited("the account", lambda: self._lines())
+        lines = awaited("the account", self._lines)
         now, wall_s = json.loads(lines[-1]), time.monotonic() - self._since_s
         self._told, before = len(lines), self._before
         self._before, self._since_s = now, time.monotonic()
@@ -110,14 +110,12 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
 
 def show(source: Path, phases: Sequence[Phase], first: Sequence[Phase]) -> None:
     """A table: parts down, phases across."""
-    print(f"\n{source}")
-    print(f"{'part':<16}" + "".join(f"{p.name:>12}" for p in phases) + "   (start in s, then ‰ of a core)")
+    print(f"\n{source} (start in s, then ‰ of a core)")
     names = sorted({name for p in phases for name in p.parts}, key=lambda n: -phases[-1].parts.get(n, 0.0))
-    for name in names:
-        cells = [_cell(p, p.parts.get(name, 0.0)) for p in phases]
-        print(f"{name:<16}" + "".join(f"{cell:>12}" for cell in cells))
-    print(f"{'total':<16}" + "".join(f"{_cell(p, p.total_s):>12}" for p in phases))
-    print(f"{'to the first':<16}" + "".join(f"{_ratio(p, f):>12.2f}" for p, f in zip(phases, first, strict=True)))
+    rows = [{"part": name, **{p.name: _cell(p, p.parts.get(name, 0.0)) for p in phases}} for name in names]
+    rows.append({"part": "total", **{p.name: _cell(p, p.total_s) for p in phases}})
+    ratios = {p.name: f"{_ratio(p, f):.2f}" for p, f in zip(phases, first, strict=True)}
+    table([(name, "", name) for name in ("part", *ratios)], [*rows, {"part": "to the first", **ratios}])
 
 
 def _cell(phase: Phase, spent_s: float) -> str:

@@ -22,10 +22,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 
 import benching
 from benching import Row, say, table
-from processes import cpu_s
+from processes import cpu_s, tree
 
 from support.emulated_links import radio_pair
 from support.experiment_process import Run, parameters
@@ -107,12 +107,8 @@ def spent(command: list[str]) -> tuple[str, float, float]:
 
 
 def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, float]:
-    server = {
-        "control": f"https://{SERVER}:{CONTROL}",
-        "measurement": f"http://{SERVER}:{MEASUREMENT}",
-        "token_file": str(folder / "token"),
-        "ca_file": str(folder / "tls/ca.pem"),
-    }
+    server = {"control": f"https://{SERVER}:{CONTROL}", "measurement": f"http://{SERVER}:{MEASUREMENT}"}
+    server |= {"token_file": str(folder / "token"), "ca_file": str(folder / "tls/ca.pem")}
     paths = PATHS if kind == "mptcp" else PATHS[:1]
     asked = parameters(server, paths, run=f"bench-{kind}", kind=kind, path="a", seconds=seconds)
     line = Run("download", asked, probe.enter).end(seconds + 60)
@@ -193,12 +189,15 @@ def as_multipath(folder: Path) -> list[str] | None:
     return ["env", f"LD_PRELOAD={library}"]
 
 
+PROGRAMS = ("ours", "iperf3", "curl")
+
+
 def compare(probe: Space, server: Space, folder: Path, args: Namespace) -> list[Row]:
     """A row for TCP and one for Multipath TCP."""
     shim = as_multipath(folder)
     rows: list[Row] = []
     for kind, before in (("tcp", []), ("mptcp", shim)):
-        rounds: dict[str, list[dict[str, float]]] = {"ours": [], "iperf3": [], "curl": []}
+        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in PROGRAMS}
         for number in range(args.repeats):
             say(f"{kind}, round {number + 1} of {args.repeats}")
             rounds["ours"].append(ours(probe, folder, kind, args.seconds))
@@ -208,15 +207,12 @@ def compare(probe: Space, server: Space, folder: Path, args: Namespace) -> list[
         rate = {name: statistics.median(r["bit_per_s"] for r in each) for name, each in rounds.items() if each}
         # Per byte carried: a program that got more has more to do.
         cost = {name: statistics.median(r["cpu_s"] / r["bytes"] for r in each) for name, each in rounds.items() if each}
-        rows.append(
-            {
-                "kind": kind,
-                **{f"{name}_mbit_per_s": round(value / 1e6, 2) for name, value in rate.items()},
-                **{f"{name}_cpu_s_per_gb": round(value * 1e9, 2) for name, value in cost.items()},
-                "goodput_to_iperf3": round(rate["ours"] / rate["iperf3"], 3) if "iperf3" in rate else None,
-                "cpu_to_curl": round(cost["ours"] / cost["curl"], 2) if "curl" in cost else None,
-            }
-        )
+        row: Row = {"kind": kind}
+        row |= {f"{name}_mbit_per_s": round(value / 1e6, 2) for name, value in rate.items()}
+        row |= {f"{name}_cpu_s_per_gb": round(value * 1e9, 2) for name, value in cost.items()}
+        row["goodput_to_iperf3"] = round(rate["ours"] / rate["iperf3"], 3) if "iperf3" in rate else None
+        row["cpu_to_curl"] = round(cost["ours"] / cost["curl"], 2) if "curl" in cost else None
+        rows.append(row)
     return rows
 
 
@@ -239,9 +235,8 @@ class Reader:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         self.socket.connect(("127.0.0.1", MEASUREMENT))
         target = f"/v1/download?{query}"
-        self.socket.sendall(
-            f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.claim(target)}\r\n\r\n".encode()
-        )
+        head = f"Host: x\r\nX-Tandem-Session: {session.claim(target)}"
+        self.socket.sendall(f"GET {target} HTTP/1.1\r\n{head}\r\n\r\n".encode())
         self.socket.setblocking(False)
         self.bytes, self.started_s, self.ended_s = 0, time.monotonic(), 0.0
         self.first_s: float | None = None
@@ -253,10 +248,9 @@ class Reader:
 
 def family(pid: int) -> dict[str, list[int]]:
     """The endpoint's first process and its others, below the process ``pid`` that runs the whole server."""
-    below = lambda p: [int(x) for x in Path(f"/proc/{p}/task/{p}/children").read_text().split()]  # noqa: E731  a word for three uses
-    for child in below(pid):
+    for child in tree(pid)[1:]:
         if b"endpoint" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
-            return {"first": [child], "others": below(child)}
+            return {"first": [child], "others": tree(child)[1:]}
     raise SystemExit("no endpoint there")
 
 
@@ -268,7 +262,7 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
     name, _, value = query.partition("=")
     asked = {name: float(value) if name == "seconds" else int(value)}
 
-    def over_eight(work: Any) -> float:
+    def over_eight(work: Callable[[Control, int], None]) -> float:
         def some(first: int) -> None:
             control = Control(folder)
             for i in range(first, count, 8):
@@ -276,11 +270,8 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
             control.close()
 
         begun = time.monotonic()
-        threads = [threading.Thread(target=some, args=(first,)) for first in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as eight:
+            list(eight.map(some, range(8)))
         return time.monotonic() - begun
 
     def begin(control: Control, i: int) -> None:
@@ -345,20 +336,16 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
 def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> dict[str, Any]:
     """Figures of both rounds, with the endpoint's CPU shares (1 is one core)."""
     figures = {}
-    for label, query, rate, stop_s in (
-        ("full_rate", f"bytes={FULL_BYTES}", None, None),
-        ("paced", f"seconds={PACED_S}", PACED_BIT_PER_S, PACED_S),
-    ):
+    paced = (f"seconds={PACED_S}", PACED_BIT_PER_S, PACED_S)
+    for label, asked in (("full_rate", (f"bytes={FULL_BYTES}", None, None)), ("paced", paced)):
         say(f"{count} sessions, {label}")
         pids = family(supervisor)
         before = {what: sum(map(cpu_s, each)) for what, each in pids.items()}
         begun = time.monotonic()
-        figure = server.inside(lambda query=query, rate=rate, stop_s=stop_s: fetch(folder, count, query, rate, stop_s))
+        figure = server.inside(lambda asked=asked: fetch(folder, count, *asked))
         spent = time.monotonic() - begun
-        figure["cpu_share"] = {
-            what: round((sum(map(cpu_s, each)) - before[what]) / spent, 3) for what, each in pids.items()
-        }
-        figures[label] = figure
+        used = {what: sum(map(cpu_s, each)) - before[what] for what, each in pids.items()}
+        figures[label] = figure | {"cpu_share": {what: round(cpu / spent, 3) for what, cpu in used.items()}}
     return figures
 
 
@@ -388,7 +375,7 @@ def main() -> int:
     of = [("", "", "kind")]
     for what in ("mbit_per_s", "cpu_s_per_gb"):
         heading = "Mbit/s" if what == "mbit_per_s" else "CPU s/GB"
-        of += [(f"{name} {heading}", "", figure_of(f"{name}_{what}")) for name in ("ours", "iperf3", "curl")]
+        of += [(f"{name} {heading}", "", figure_of(f"{name}_{what}")) for name in PROGRAMS]
     of += [("goodput/iperf3", "", "goodput_to_iperf3"), ("CPU/curl", "", "cpu_to_curl")]
     table(of, rows)
     for label, figure in many.items():

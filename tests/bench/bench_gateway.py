@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
@@ -31,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 import benching
 import gateway_batches
 from benching import say
+from gateway_load import shares
 from processes import cpu_s, rss_mib, tree
 
 from support.serve_on_loopback import free_ports
@@ -67,7 +69,7 @@ class Rig:
         subprocess.run([*program, *tls], check=True)
         with Registry(folder / "registry.sqlite") as registry:
             self.tokens = [registry.probes.add(f"load-{i:04d}") for i in range(probes)]
-        self.processes, self.pids = {}, {}
+        self.processes = {}
         for role in ("database", "gateway", "worker"):
             serve = [*program, "serve", role, "--config", str(folder / "server.toml")]
             with (folder / f"{role}.log").open("wb") as log:
@@ -122,24 +124,10 @@ def backlog(batches, boot):
 
 
 def in_turn(items, connections, each):
-    """``each(item, state)`` for all of them by so many threads; seconds taken."""
-    waiting, lock = list(reversed(items)), threading.Lock()
-
-    def work():
-        state = {}
-        while True:
-            with lock:
-                if not waiting:
-                    return
-                item = waiting.pop()
-            each(item, state)
-
-    threads = [threading.Thread(target=work) for _ in range(connections)]
-    began_s = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """``each(item, state)`` for all of them by so many threads, each with a state of its own; seconds taken."""
+    states, began_s = threading.local(), time.monotonic()
+    with ThreadPoolExecutor(connections) as many:
+        list(many.map(lambda item: each(item, vars(states)), items))
     return time.monotonic() - began_s
 
 
@@ -241,16 +229,16 @@ def probes(rig, seconds):
         counts = [store.query(f'SELECT count("seq") FROM "{kind}"') for kind in gateway_batches.COUNTS]  # noqa: S608
     held = sum(answer[0].rows[0][1] for answer in counts if answer)
     answers = sum(result["statuses"].values())
-    of_newest = sorted(seen["newest_ms"])
-    of_all = sorted(ms + 50 * k for ms in of_newest for k in range(gateway_batches.LINES))
+    of_newest = seen["newest_ms"]
+    of_all = [ms + 50 * k for ms in of_newest for k in range(gateway_batches.LINES)]
     return {
         "probes": len(rig.tokens),
         "seconds": seconds,
         "answers_share": {code: round(count / answers, 5) for code, count in result["statuses"].items()},
         "records_acknowledged": result["acknowledged"],
         "records_in_database": held,
-        "made_to_queryable_ms": {"p50": at(of_all, 0.5), "p99": at(of_all, 0.99), "samples": len(of_newest)},
-        "sent_to_queryable_ms": {"p50": at(of_newest, 0.5), "p99": at(of_newest, 0.99), "most": at(of_newest, 1.0)},
+        "made_to_queryable_ms": {**shares(of_all), "samples": len(of_newest)},
+        "sent_to_queryable_ms": shares(of_newest),
         "counted_s": round(after_s - began_s, 1),
         "gateway_rss_mib": {
             "idle": round(idle, 1),
@@ -265,17 +253,10 @@ def probes(rig, seconds):
     }
 
 
-def at(ordered, portion):
-    """The value below which this portion lies; None of none."""
-    return None if not ordered else round(ordered[min(len(ordered) - 1, int(portion * len(ordered)))], 1)
-
-
 def slope(series):
     """MiB a second by least squares, without the first fifth (caches fill)."""
-    kept = series[len(series) // 5 :]
-    mean_s, mean = sum(s for s, *_ in kept) / len(kept), sum(one[1] for one in kept) / len(kept)
-    spread = sum((s - mean_s) ** 2 for s, *_ in kept)
-    return sum((one[0] - mean_s) * (one[1] - mean) for one in kept) / spread if spread else 0.0
+    at_s, mib, _ = zip(*series[len(series) // 5 :], strict=True)
+    return statistics.linear_regression(at_s, mib).slope if len(at_s) > 1 else 0.0
 
 
 def main():

@@ -74,13 +74,8 @@ class Load:
         for probe in self.probes:
             self._watch(probe)
         chance = random.Random(1)
-        self.templates = [
-            [
-                gateway_batches.template(chance, f"slot-{slot}", f"b0070000-{slot:04d}", f"run-load-{slot:04d}")
-                for _ in range(TEMPLATES)
-            ]
-            for slot in range(SLOTS)
-        ]
+        names = [(f"slot-{slot}", f"b0070000-{slot:04d}", f"run-load-{slot:04d}") for slot in range(SLOTS)]
+        self.templates = [[gateway_batches.template(chance, *of) for _ in range(TEMPLATES)] for of in names]
         self.acknowledged = self.rejected = self.packed_bytes = 0
         self._begin_counting()
 
@@ -124,7 +119,7 @@ class Load:
             "most_behind_s": self.lag_s,
             "most_batches_waiting": self.most_waiting,
             "bytes_a_batch": self.packed_bytes / max(1, slots),
-            "answer_ms": _shares([1000 * s for s in self.answer_s]),
+            "answer_ms": shares([1000 * s for s in self.answer_s]),
         }
 
     def _begin_slot(self, at, now_s):
@@ -177,11 +172,13 @@ class Load:
         self._watch(probe)
 
 
-def _shares(values):
-    ordered = sorted(values) or [0.0]
+def shares(values):
+    """The values below which half of them lie, and 99 %, and all; None of none."""
+    ordered = sorted(values)
+    last, parts = len(ordered) - 1, {"p50": 0.5, "p99": 0.99, "most": 1.0}
     return {
-        name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
-        for name, share in (("p50", 0.5), ("p99", 0.99), ("most", 1.0))
+        name: round(ordered[min(last, int(part * len(ordered)))], 2) if ordered else None
+        for name, part in parts.items()
     }
 
 
