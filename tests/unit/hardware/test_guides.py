@@ -158,9 +158,7 @@ WITH_BROWSER = pytest.mark.skipif(
 
 
 @WITH_BROWSER
-def test_the_commuters_page_is_one_side_of_a4_or_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commuters_page_is_one_side_of_a4_or_refused(tmp_path, monkeypatch, capsys):
     out = tmp_path / "page.pdf"
     arguments = ["--probe", "institute-of-mobile-kit-117b", "--call", LONG, "--position", "full", "--out", str(out)]
     assert main(["guide", "commuter", *arguments]) == 0
@@ -202,9 +200,7 @@ def test_a_blank_is_filled_or_a_line_to_write_on() -> None:
     assert empty.count('class="blank"') == 2
 
 
-def test_the_positions_mode_is_ticked_and_nobody_ticks_the_participants_boxes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_positions_mode_is_ticked_and_nobody_ticks_the_participants_boxes(tmp_path, capsys):
     for mode in guides.POSITIONS:
         page = guides.page("commuter", {}, mode)
         assert re.findall(r"☑ <strong>(\w+)</strong>", page) == [mode]
@@ -214,9 +210,7 @@ def test_the_positions_mode_is_ticked_and_nobody_ticks_the_participants_boxes(
     assert "☑" not in guides.page("consent", {})
 
 
-def test_html_needs_no_browser(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_html_needs_no_browser(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TANDEM_CHROMIUM", "/nowhere/chromium")
     out = tmp_path / "page.html"
     assert main(["guide", "commuter", "--format", "html", "--out", str(out)]) == 0

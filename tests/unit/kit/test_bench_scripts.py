@@ -23,9 +23,7 @@ def _as_started_by_hand(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_imports_are_there_and_help_is_printed(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_imports_are_there_and_help_is_printed(name, monkeypatch, capsys):
     script = importlib.import_module(name)
     assert script.__doc__
     if name in STARTED_BY_OTHERS or not hasattr(script, "main"):

@@ -199,9 +199,7 @@ def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blame
 
 
 @pytest.mark.parametrize(("avg10", "together"), [("99.00", 1), ("12.00", 3)])
-def test_no_more_than_are_sure_begin_while_the_processors_are_crowded(
-    avg10: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_than_are_sure_begin_while_the_processors_are_crowded(avg10, together, tmp_path, monkeypatch):
     """Each of three jobs says how many it saw at once, and waits for all of them where they may be."""
     monkeypatch.setattr(pool, "SETTLED_S", 0.0)
     (tmp_path / "cpu").write_text(f"some avg10={avg10} avg60=50.00 avg300=50.00 total=1\nfull avg10=0.00 total=0\n")

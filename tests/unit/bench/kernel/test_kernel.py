@@ -39,9 +39,7 @@ def test_an_image_says_its_release_before_it_is_started(tmp_path: Path) -> None:
     assert (read("stock").file, read("stock").stock) == (None, True)
 
 
-def test_what_is_none_is_refused_with_the_hint_and_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_none_is_refused_with_the_hint_and_starts_nothing(tmp_path, monkeypatch, capsys):
     file = tmp_path / "bzImage"
     monkeypatch.setattr(machine, "run", None)
     for content, says in (
@@ -181,9 +179,7 @@ class Nothing:
     start_links = start = watch = nothing
 
 
-def test_a_campaign_is_begun_with_the_rights_that_a_path_takes_before_linux_5_7(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_campaign_is_begun_with_the_rights_that_a_path_takes_before_linux_5_7(tmp_path, monkeypatch):
     """``tandem campaign run`` itself asks the server, over the paths, what its kernel has; on a kit it has root's rights, by sudo."""
     asked: list[list[str]] = []
 
@@ -205,9 +201,7 @@ def test_a_campaign_is_begun_with_the_rights_that_a_path_takes_before_linux_5_7(
 
 
 @pytest.mark.parametrize("old", [True, False])
-def test_no_route_chooses_a_controller_where_that_would_go_before_a_sessions(
-    monkeypatch: pytest.MonkeyPatch, old: bool
-) -> None:
+def test_no_route_chooses_a_controller_where_that_would_go_before_a_sessions(monkeypatch, old):
     """Linux 4.14 takes a route's (tcp_ca_openreq_child) before the listener's, which is a session's there."""
     said: list[str] = []
     monkeypatch.setattr(topology, "out_of_tree", lambda: old)
@@ -296,9 +290,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
         ("", RAN, 1, "the machine's program ended with status 127: sh: exec: python3: not found"),
     ],
 )
-def test_why_it_did_not_come_up_or_end_is_named_and_stands_in_the_manifest(
-    play: Play, capsys: pytest.CaptureFixture[str], console: str, then: str, status: int, says: str
-) -> None:
+def test_why_it_did_not_come_up_or_end_is_named_and_stands_in_the_manifest(play, capsys, console, then, status, says):
     got, told = play(NOISE + console, then)
     assert (got, told["lacks"]) == (status, status == 3)
     assert says in told["failure"]
@@ -342,9 +334,7 @@ TOLD = """printf '%s' '{"failure": null, "ok": true}' >told.json; echo 0 >exit; 
 
 
 @pytest.mark.parametrize(("packs", "status"), [(WHOLE, 0), (f"{WHOLE}; truncate -s 40 kit.tar.gz", 1)])
-def test_the_campaign_folder_comes_out_and_one_that_is_torn_is_a_failure(
-    play: Play, tmp_path: Path, packs: str, status: int
-) -> None:
+def test_the_campaign_folder_comes_out_and_one_that_is_torn_is_a_failure(play, tmp_path, packs, status):
     got, told = play(NOISE, f"{packs}; {TOLD}")
     assert got == status
     if status:

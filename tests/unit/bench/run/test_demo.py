@@ -153,9 +153,7 @@ def test_why_it_did_not_start(tmp_path: Path) -> None:
             programs.start("broken", python(code), ready_s=ready_s)
 
 
-def test_where_the_kernel_has_no_pidfd_an_end_is_awaited_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_kernel_has_no_pidfd_an_end_is_awaited_all_the_same(tmp_path, monkeypatch):
     def absent(*_: object) -> int:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))  # before Linux 5.3
 
