@@ -129,16 +129,22 @@ def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dic
 
 def curl(probe: Space, folder: Path, before: list[str], kind: str, seconds: float) -> dict[str, float]:
     """One download from the endpoint by curl; its session is opened beside it."""
-    control = Control(folder, SERVER)
+
+    def ask(*words: Any) -> dict[str, Any]:
+        control = Control(folder, SERVER)
+        try:
+            return control.ask(*words)
+        finally:
+            control.close()
+
     body = {"run": "bench-curl", "kind": kind, "path": "a", "seconds": seconds}
-    told = probe.inside(lambda: control.ask("POST", "/v1/sessions", body))
+    told = probe.inside(lambda: ask("POST", "/v1/sessions", body))
     target = f"/v1/download?seconds={seconds}"
     session = Session(told["session"], bytes.fromhex(told["key"]), "a")
     fetch = ["curl", "-sS", "-o", "/dev/null", "-w", "%{size_download}", "--interface", "10.71.1.1"]
     head = ["-H", f"X-Tandem-Session: {session.claim(target)}"]
     out, wall, cpu = spent([*probe.enter, *before, *fetch, *head, f"http://{SERVER}:{MEASUREMENT}{target}"])
-    control.ask("DELETE", f"/v1/sessions/{session.id}")
-    control.close()
+    probe.inside(lambda: ask("DELETE", f"/v1/sessions/{session.id}"))
     return {"bit_per_s": int(out) * 8 / wall, "cpu_s": cpu, "bytes": int(out)}
 
 
