@@ -33,8 +33,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import benching
-from benching import Row, say, table
-from processes import cpu_s, tree
+from benching import Row, cpu_s, say, table, tree
 
 from support.emulated_links import radio_pair
 from support.experiment_process import Run, parameters

@@ -2,7 +2,7 @@
 
 ``drain``: a backlog of batches of 1000 lines, gzipped as the exporter does it, over a few kept connections; the same lines straight into
 InfluxDB by ``/write``, in the same run, turn by turn. ``probes``: a thousand probes with tokens and connections of their own, each
-a batch of 20 lines a second (``gateway_load.py``), while a client asks the database when records can be read (``gateway_watch.py``).
+a batch of 20 lines a second (``gateway_load.py``), while a client asks the database when records can be read.
 
     python tests/bench/bench_gateway.py [drain|probes] [--seconds 300] [--probes 1000] [--processes 1] [--json FILE]
 
@@ -31,9 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 
 import benching
 import gateway_batches
-from benching import say
+from benching import cpu_s, rss_mib, say, tree
 from gateway_load import shares
-from processes import cpu_s, rss_mib, tree
 
 from support.serve_on_loopback import free_ports
 from tandem_server.registry import Registry
@@ -175,13 +174,13 @@ def drain(rig, seconds, connections):
 # --- probes
 
 
-def started(script, asked):
-    pipe, command = subprocess.PIPE, [sys.executable, str(HERE / script)]
+def started(asked):
+    pipe, command = subprocess.PIPE, [sys.executable, str(HERE / "gateway_load.py")]
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
     process.stdin.write(json.dumps(asked) + "\n")
     process.stdin.flush()
     if process.stdout.readline() != "ready\n":
-        raise SystemExit(f"{script} did not start")
+        raise SystemExit("gateway_load.py did not start")
     return process
 
 
@@ -196,12 +195,12 @@ def probes(rig, seconds):
     login = {"url": f"http://127.0.0.1:{rig.database_port}", "user": "tandem", "password": rig.password}
     names = [f"load-{i:04d}" for i in range(0, len(rig.tokens), max(1, len(rig.tokens) // MARKED - 1))][:MARKED]
     asked = {"port": rig.port, "ca": str(rig.ca), "tokens": rig.tokens, "seconds": seconds, "warm_s": WARM_S}
-    load = started("gateway_load.py", asked)
+    load = started(asked)
     connected = rss_mib(rig.gateway_pids())
     told(load)
     say(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s")
     load.stdout.readline()  # warm: all series are there
-    watch = started("gateway_watch.py", {**login, "probes": names, "period_s": WATCH_S})
+    watch = started({**login, "probes": names, "period_s": WATCH_S})
     before = {**rig.cpu(), "load": cpu_s(load.pid), "watch": cpu_s(watch.pid)}
     began_s, series = time.monotonic(), []
     end = threading.Event()

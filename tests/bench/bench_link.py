@@ -17,8 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import benching
-from benching import say
-from processes import cpu_s
+from benching import cpu_s, say
 
 from support.linked_namespaces import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
 from tandem_bench.link import Constant, Played

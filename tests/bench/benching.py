@@ -1,13 +1,15 @@
-"""What the benches share: options, words on stderr, tables, intervals."""
+"""What the benches share: options, words on stderr, tables, intervals; what running processes used, from /proc."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +62,27 @@ def student(values: Sequence[float]) -> tuple[float, float, float]:
     freedom = max(k for k in STUDENT if k <= len(values) - 1)
     half = STUDENT[freedom] * statistics.stdev(values) / math.sqrt(len(values))
     return mean, mean - half, mean + half
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a living process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def tree(pid: int) -> list[int]:
+    """The process and all that it started."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+    return found
+
+
+def rss_mib(pids: Iterable[int]) -> float:
+    """Resident memory; pages that processes share count once for each."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return total * os.sysconf("SC_PAGE_SIZE") / 2**20

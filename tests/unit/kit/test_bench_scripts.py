@@ -9,7 +9,7 @@ import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
 SCRIPTS = sorted(file.stem for file in BENCH.glob("*.py"))
-STARTED_BY_OTHERS = {"collector_account", "gateway_load", "gateway_watch", "stacks_scene"}
+STARTED_BY_OTHERS = {"collector_account", "gateway_load", "stacks_scene"}
 """Programs that take no options: another script starts them."""
 
 
