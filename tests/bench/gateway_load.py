@@ -2,8 +2,8 @@
 
 Started by ``bench_gateway.py``, as is, a second time, what watches the database beside it. Takes one JSON object on stdin, says ``ready``
 when all are connected, begins at a line on stdin, prints ``warm`` when it begins to count and a JSON object when it is over. The probes of
-one slot of 20 ms share the bytes of their batch (boot, run and values; the gateway sets each one's own ``probe``), so that packing them costs
-next to nothing here; nothing else is shared. What is told 503 is kept and sent again.
+one slot of 20 ms share the bytes of their batch (boot, run and values; the gateway sets each one's own ``probe``), so that packing them
+costs next to nothing here; nothing else is shared. What is told 503 is kept and sent again.
 """
 
 import contextlib

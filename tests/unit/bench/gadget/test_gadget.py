@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support.modem_on_fake_clock import MODEM, write_timeline
+from support.modem_on_fake_clock import MODEM, Desk, write_timeline
 from tandem_bench.gadget import device
 from tandem_bench.gadget.description import UBLOX_TOBY_L200, Endpoints, Function, Gadget, GadgetError, fits, gadget_of
 from tandem_bench.gadget.device import Controller, Device, choose, clear, controllers
 from tandem_bench.gadget.modem import UsbModem
-from tandem_bench.modem.emulator import Agenda
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.timeline import read
@@ -35,11 +34,12 @@ class Line:
         return 0
 
 
-class Bus:
+class Bus(Desk):
     """Two lines, one plug, and a clock that runs as told."""
 
     def __init__(self, folder: Path) -> None:
-        self.now_s, self.agenda, self.lines = 0.0, Agenda(), [Line(), Line()]
+        super().__init__()
+        self.lines = [Line(), Line()]
         self.moves: list[str] = []
         self.noted: list[Fault] = []
         timeline = read(write_timeline(folder / "timeline.jsonl", [{}]))
@@ -55,17 +55,10 @@ class Bus:
     def unplug(self) -> None:
         self.moves.append("out")
 
-    def run(self, seconds: float) -> None:
-        until = self.now_s + seconds
-        while (due := self.agenda.next_due_s()) is not None and due <= until:
-            self.now_s = max(self.now_s, due)
-            self.agenda.run(self.now_s)
-        self.now_s = until
-
-    def ask(self, port: int, command: str, seconds: float = 1.0) -> str:
+    def said(self, port: int, command: str, seconds: float = 1.0) -> str:
         self.lines[port].said = b""
         self.usb.ports[port].received(command.encode() + b"\r")
-        self.run(seconds)
+        self.advance(seconds)
         return self.lines[port].said.decode()
 
 
@@ -75,31 +68,31 @@ def bus(tmp_path: Path) -> Bus:
 
 
 def test_echo_and_error_style_are_each_ports_own(bus: Bus) -> None:
-    assert "OK" in bus.ask(0, "ATE1")
-    assert bus.ask(0, "AT").startswith("AT\r")
-    assert bus.ask(1, "AT") == "\r\nOK\r\n"
-    bus.ask(0, "AT+CMEE=1")
-    assert "+CME ERROR: 4" in bus.ask(0, "AT+NONE")
-    assert bus.ask(1, "AT+NONE") == "\r\nERROR\r\n"
+    assert "OK" in bus.said(0, "ATE1")
+    assert bus.said(0, "AT").startswith("AT\r")
+    assert bus.said(1, "AT") == "\r\nOK\r\n"
+    bus.said(0, "AT+CMEE=1")
+    assert "+CME ERROR: 4" in bus.said(0, "AT+NONE")
+    assert bus.said(1, "AT+NONE") == "\r\nERROR\r\n"
 
 
 def test_the_radio_is_the_modems_whole(bus: Bus) -> None:
-    bus.ask(0, "AT+CFUN=4")
-    assert "+CFUN: 4" in bus.ask(1, "AT+CFUN?")
-    assert "+CEREG: 0,0" in bus.ask(1, "AT+CEREG?")
-    bus.ask(1, "AT+CFUN=1")
-    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+    bus.said(0, "AT+CFUN=4")
+    assert "+CFUN: 4" in bus.said(1, "AT+CFUN?")
+    assert "+CEREG: 0,0" in bus.said(1, "AT+CEREG?")
+    bus.said(1, "AT+CFUN=1")
+    assert "+CEREG: 0,1" in bus.said(0, "AT+CEREG?")
 
 
 def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: Bus) -> None:
-    bus.ask(0, "AT+CMEE=1;+CEREG=2")
-    assert "OK" in bus.ask(1, "AT+CFUN=1,1", 0.5)
+    bus.said(0, "AT+CMEE=1;+CEREG=2")
+    assert "OK" in bus.said(1, "AT+CFUN=1,1", 0.5)
     assert bus.moves == ["in", "out"]
-    assert bus.ask(0, "AT", 1.0) == ""
-    bus.run(3.0)
+    assert bus.said(0, "AT", 1.0) == ""
+    bus.advance(3.0)
     assert bus.moves == ["in", "out", "in"]
-    assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
-    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+    assert "+CMEE: 0" in bus.said(0, "AT+CMEE?")
+    assert "+CEREG: 0,1" in bus.said(0, "AT+CEREG?")
     assert bus.noted == []  # it was asked for, it is no fault
 
 
