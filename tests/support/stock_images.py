@@ -91,8 +91,8 @@ def carried(script: str) -> Iterator[tuple[tarfile.TarInfo, str]]:
     packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
         for entry in archive:
-            content = archive.extractfile(entry)
-            yield entry, entry.linkname if content is None or entry.issym() else content.read().decode()
+            content = archive.extractfile(entry) if entry.isfile() else None
+            yield entry, entry.linkname if content is None else content.read().decode()
 
 
 def _laid(folder: Path, contents: dict[str, str | None]) -> Path:
