@@ -70,7 +70,7 @@ def made(fleet, stocks, monkeypatch):
 
 def carried(files):
     """By path: mode and text, or where a link leads."""
-    brought = stock_images.carried(files)
+    brought = stock_images.carried(files["firstrun.sh"])
     return {f"/{entry.name}": text if entry.issym() else (entry.mode, text) for entry, text in brought}
 
 
