@@ -206,13 +206,9 @@ def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path)
 def main() -> None:
     parser = benching.parser(__doc__)
     parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
-    parser.add_argument(
-        "--scenario", action="append", metavar="NAME", help="or file; default: commute, walk, drive, still"
-    )
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="or file; default: all four")
     parser.add_argument("--duration", type=float, default=600.0, metavar="S", help="of each scenario (default 600)")
-    parser.add_argument(
-        "--seeds", type=int, default=4, help="few changes of cell are in one: 10 for a commute, 20 for a walk"
-    )
+    parser.add_argument("--seeds", type=int, default=4, help="cells change seldom: 10 for a commute, 20 for a walk")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="distributions, recorded against emulated")
     args = parser.parse_args()
     both = halves(args.logs)

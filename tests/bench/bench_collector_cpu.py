@@ -134,9 +134,7 @@ def main() -> int:
     parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="at rest (default 60)")
     parser.add_argument("--pairs", type=int, default=4, help="afterwards, one every ten seconds (default 4)")
-    parser.add_argument(
-        "--source", type=Path, nargs="+", default=[OWN], help="collectors to compare (default: this one)"
-    )
+    parser.add_argument("--source", type=Path, nargs="+", default=[OWN], help="collectors to compare (this one)")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="write each thread's profile there (pstats)")
     args = parser.parse_args()
     measured = [(s, measure(s.resolve(), args.seconds, args.pairs, profile=args.profile)) for s in args.source]

@@ -87,9 +87,7 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
 def main() -> None:
     parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the recording")
-    parser.add_argument(
-        "--rounds", type=int, default=40, help="sizes; half as many page loads, thrice as many seconds of video"
-    )
+    parser.add_argument("--rounds", type=int, default=40, help="sizes; half as many loads, thrice as many s of video")
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
     args = parser.parse_args()
     seconds, rounds = (6.0, 4) if args.quick else (args.seconds, args.rounds)

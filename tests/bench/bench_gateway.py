@@ -262,7 +262,7 @@ def main():
     parser = benching.parser(__doc__, json_file="write the object there too")
     parser.add_argument("what", nargs="?", choices=("drain", "probes"), help="one of them only")
     parser.add_argument(
-        "--seconds", type=int, default=300, help="of the probes' load; the drain takes a tenth of it a turn"
+        "--seconds", type=int, default=300, help="of the probes' load; a tenth of it a turn of the drain"
     )
     parser.add_argument("--probes", type=int, default=1000, help="(default 1000)")
     parser.add_argument("--processes", type=int, default=0, help="[listen] gateway_processes; 0: its default")

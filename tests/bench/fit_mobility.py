@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, required=True, help="folder with drive logs")
     parser.add_argument("--write", action="store_true", help="write the parameters that ship")
     parser.add_argument(
-        "--ceiling", action="store_true", help="what large trees reach on the same split (needs scikit-learn)"
+        "--ceiling", action="store_true", help="what trees reach on the same split (needs scikit-learn)"
     )
     parser.add_argument("--baselines", action="store_true", help="the published rule, and one that never stops")
     args = parser.parse_args()

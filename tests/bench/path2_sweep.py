@@ -68,9 +68,7 @@ def with_links(parser: ArgumentParser) -> None:
     queue = "what a link's queue holds (default: %(default)s)"
     lost = "on path 2, of what the probe receives"
     parser.add_argument("--loss-percent", type=float, nargs="+", metavar="P", help=lost)
-    parser.add_argument(
-        "--mbit", type=float, default=100.0, help="of each path (default: %(default)s; the paper: 1000)"
-    )
+    parser.add_argument("--mbit", type=float, default=100.0, help="of each path (100; the paper: 1000)")
     parser.add_argument("--queue-ms", type=float, default=100.0, help=queue)
     with_send_buffer(parser)
 

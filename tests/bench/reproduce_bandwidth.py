@@ -27,7 +27,7 @@ def with_links(parser: ArgumentParser) -> None:
     queue = "what a link's queue holds, at least 30 kB (default: %(default)s)"
     both = {"nargs": 2, "metavar": ("A", "B")}
     parser.add_argument(
-        "--mode", choices=("oneway", "reqresp"), default="oneway", help="upload (the paper's) or download"
+        "--mode", choices=("oneway", "reqresp"), default="oneway", help="upload, the paper's, or download"
     )
     parser.add_argument("--rtt-ms", type=float, default=[20.0, 60.0], help="(default: 20 60)", **both)
     parser.add_argument("--queue-ms", type=float, default=200.0, help=queue)

@@ -231,18 +231,13 @@ COLUMNS: list[Column] = [
 
 def main() -> int:
     parser = options(__doc__)
-    parser.add_argument(
-        "--activities",
-        nargs="+",
-        metavar="WORD",
-        help="still walk cycle tram train drive (default: still walk tram drive)",
-    )
+    activities = "still walk cycle tram train drive (default: still walk tram drive)"
+    parser.add_argument("--activities", nargs="+", metavar="WORD", help=activities)
     parser.add_argument("--seconds", type=float, help="of each transfer (default: 12)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--scenario", default="commute", help="a scenario's name or file (default: %(default)s)")
-    what.add_argument(
-        "--replay", nargs=2, action="append", metavar=("A.csv", "B.csv"), help="recorded drives; may be given again"
-    )
+    recorded = {"nargs": 2, "action": "append", "metavar": ("A.csv", "B.csv")}
+    what.add_argument("--replay", help="recorded drives; may be given again", **recorded)
     what.add_argument("--from-run", type=Path, metavar="DIR", help="a finished campaign's folder")
     args = parser.parse_args()  # fmt: skip
     settle(args, FULL, QUICK)

@@ -57,9 +57,7 @@ def options(about: str | None, *, controller: str = "cubic") -> argparse.Argumen
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
     parser.add_argument("--seed", type=int, default=1, help="of the random order and all that is drawn (default: 1)")
     parser.add_argument("--repetitions", type=positive, metavar="N", help="of every cell of the table")
-    parser.add_argument(
-        "--congestion-control", default=controller, metavar="NAME", help="at the sender (default: %(default)s)"
-    )
+    parser.add_argument("--congestion-control", default=controller, metavar="NAME", help="at the sender (%(default)s)")
     return parser
 
 
