@@ -147,9 +147,8 @@ def main() -> int:
                     rows += compared(title, pair, shared, args)
         if args.only in (None, "disjoint"):
             with radio_pair({"a": 8e6, "b": 4e6}, {"a": 30, "b": 50}, 100) as pair:
-                rows += compared(
-                    "disjoint: 8 and 4 Mbit/s, 30 and 50 ms: Multipath TCP / two TCP", pair, disjoint, args
-                )
+                title = "disjoint: 8 and 4 Mbit/s, 30 and 50 ms: Multipath TCP / two TCP"
+                rows += compared(title, pair, disjoint, args)
         if args.only in (None, "congested"):
             with radio_pair({"a": 8e6, "b": 8e6}, {"a": 40, "b": 40}, 60) as pair:
                 title = "congested: 8 Mbit/s each, 40 ms: share of b, two TCP on it / none"

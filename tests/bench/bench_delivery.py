@@ -70,9 +70,8 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
             out[name] += sum(taken)
         browser = "none" if find() is None else "both"
         say(f"{arm}: {rounds // 2} page loads")
-        loads = result(
-            pair, server, "pageload", kind="tcp", path="a", pages="page", browser=browser, repetitions=rounds // 2
-        )
+        asked = {"kind": "tcp", "path": "a", "pages": "page", "browser": browser}
+        loads = result(pair, server, "pageload", **asked, repetitions=rounds // 2)
         for name in ("object_load_time_ms", "page_load_time_ms"):
             if (loads[name] or {}).get("n"):
                 out[f"{name}, mean"] = loads[name]["mean"]

@@ -46,9 +46,8 @@ def downloaded(line: dict[str, Any], size: int) -> Download | None:
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
     rows = []
-    for repetition, (size, held) in in_random_order(
-        args, [(size, held) for size in args.sizes for held in (False, True)]
-    ):
+    cells = [(size, held) for size in args.sizes for held in (False, True)]
+    for repetition, (size, held) in in_random_order(args, cells):
         asked = {"kind": "mptcp", "path": "a", "subflows": 2, "join_before_request": held, "bytes": size}
         line = made.experiment("download", **asked, congestion_control=args.congestion_control, whoami=False)
         rows.append({"repetition": repetition, "bytes": size, "held": held, "download": downloaded(line, size)})

@@ -140,9 +140,7 @@ def main() -> int:
         row |= {name: spread(f[name] for f in group).median for name in ("send_buffer_kb", "held_kb")}
     columns = columns_of("variant", "", ("C_a", ".2f", "c_a"), ("C_total", ".2f", "c_total"), ("MPTCP", ".2f", "mptcp"))
     columns += [("send buffer kB", ".0f", "send_buffer_kb"), ("held kB", ".0f", "held_kb"), ("failed", "d", "failed")]
-    print(
-        "goodputs in Mbit/s, medians; send buffer and what it holds while Multipath TCP sends: kernel memory, medians"
-    )
+    print("medians; goodputs in Mbit/s; send buffer and what it holds while Multipath TCP sends: kernel memory")
     return finish(args, setting, columns, rows, found)
 
 

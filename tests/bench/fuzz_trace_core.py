@@ -39,9 +39,8 @@ def seeds() -> list[list[Packet]]:
         _, s2 = scene.join(100 * MS)
         for number in range(12):
             scene.data((s1, s2)[number % 2], (200 + number) * MS, number // 2 * 700, number * 700, 700)
-            scene.acknowledge(
-                (s1, s2)[number % 2].other(), (200 + number) * MS + 1000, (number // 2 + 1) * 700, number * 700
-            )
+            at_ns, back = (200 + number) * MS + 1000, (s1, s2)[number % 2].other()
+            scene.acknowledge(back, at_ns, (number // 2 + 1) * 700, number * 700)
         # Payload before its mapping, which is on its first packet only.
         for number in (1, 2, 0):
             mapped = dss(dsn=scene.to_client + 8400, ssn=4201, length=2100) if number == 0 else dss(ack=scene.to_server)

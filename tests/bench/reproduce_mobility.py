@@ -76,9 +76,7 @@ def draw(sources: Sequence[Played], activity: str, count: int, seconds: float, s
         if phases:
             able.append((played, phases))
     if not able:
-        raise SystemExit(
-            f"nothing played has {seconds:g} s of {activity!r}; hint: name other --activities, or shorter --seconds"
-        )
+        raise SystemExit(f"nothing played has {seconds:g} s of {activity!r}; hint: other --activities, or --seconds")
     found = []
     for number in range(count):
         played, phases = able[number % len(able)]

@@ -48,9 +48,8 @@ class Arrivals:
         self._over = threading.Event()
         self._threads = []
         for name in ("tmp5-a", "tmp5-b"):
-            listening = pair.probe.inside(
-                lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
-            )
+            of_packets = (socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+            listening = pair.probe.inside(lambda of_packets=of_packets: socket.socket(*of_packets))
             listening.bind((name, 0x0800))
             listening.settimeout(0.2)
             thread = threading.Thread(target=self._listen, args=(name, listening), daemon=True)
@@ -187,9 +186,8 @@ def fairness(count: int, seconds: float, seed: int) -> None:
         random.Random(seed).shuffle(cells)
         for number, arm in enumerate(cells):
             tries = (shared(pair, arm, seconds) for _ in range(TRIES))
-            say(
-                cell="shared", arm=arm, number=number, ratio=next((ratio for ratio in tries if ratio is not None), None)
-            )
+            ratio = next((ratio for ratio in tries if ratio is not None), None)
+            say(cell="shared", arm=arm, number=number, ratio=ratio)
 
 
 def _known() -> frozenset[str]:

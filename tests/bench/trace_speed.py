@@ -191,9 +191,8 @@ def main() -> int:
         rate = packets / own[0] / 1e6
         print(f"{packets} packets, {size / 1e6:.0f} MB, of a download of {args.megabytes} MB")
         print(f"native pass: {own[0] * 1e3:.1f} ms with bins ({rate:.1f} million packets a second)")
-        print(
-            f"  {took['started'][0] * 1e3:.1f} ms with Python's start, {took['packets'][0] * 1e3:.1f} ms with packets"
-        )
+        with_start, with_packets = (took[name][0] * 1e3 for name in ("started", "packets"))
+        print(f"  {with_start:.1f} ms with Python's start, {with_packets:.1f} ms with packets")
         for name, (clock, processor) in ratios.items():
             words = f"{clock:.1f} times as fast by the clock, {processor:.1f} times by the processor's time"
             print(f"{name}: {took[name][0]:.3f} s; the native pass is {words}")

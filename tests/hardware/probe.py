@@ -50,10 +50,8 @@ def places(ports: Sequence[str], root: Path, config: Config | None) -> list[Plac
         for path in (config.paths if config is not None else ())
         if path.modem is not None and path.modem.usb is not None
     }
-    plugged = [
-        Place(slots.get(one.path, one.path), UsbPort(one.path, root), one) for one in modems(root) if one.collector_port
-    ]
-    return named + plugged
+    plugged = [one for one in modems(root) if one.collector_port]
+    return named + [Place(slots.get(one.path, one.path), UsbPort(one.path, root), one) for one in plugged]
 
 
 class Account:

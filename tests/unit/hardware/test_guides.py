@@ -38,9 +38,7 @@ NEVER = re.compile(
 def test_every_kind_of_record_is_told_of() -> None:
     assert all(f"**{sentence}**" in COMMUTER for sentence in TOLD)
     told = [name for names in TOLD.values() for name in names]
-    assert sorted(told) == sorted(MEASUREMENTS), (
-        "a kind of record that the commuter's page does not tell of, or that is gone"
-    )
+    assert sorted(told) == sorted(MEASUREMENTS), "a kind of record that the page does not tell of, or that is gone"
 
 
 def test_nothing_is_recorded_that_is_said_not_to_be() -> None:
@@ -140,9 +138,8 @@ def test_what_a_controller_has_and_a_modem_needs() -> None:
 
 def test_the_units_file_starts_what_there_is() -> None:
     unit = (ROOT / "firmware" / "bench" / "system" / "tandem-bench-gadget.service").read_text(encoding="utf-8")
-    values = dict(
-        pair.split("=") for line in re.findall(r"^Environment=(.*)$", unit, re.MULTILINE) for pair in line.split()
-    )
+    given = re.findall(r"^Environment=(.*)$", unit, re.MULTILINE)
+    values = dict(pair.split("=") for line in given for pair in line.split())
     lines = re.findall(r"^ExecStart(?:Pre)?=/opt/tandem/\.venv/bin/tandem-bench (.*)$", unit, re.MULTILINE)
     assert len(lines) == 2
     for line in lines:

@@ -167,9 +167,8 @@ def test_what_nothing_tells_is_taken_as_often_as_it_may_and_said() -> None:
 def test_it_runs_anywhere_without_set_up(tmp_path: Path) -> None:
     """No site packages, no PYTHONPATH, another working directory."""
     command = [sys.executable, "-I", "-S", str(HARDWARE / "power-budget"), "--build", "standard"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
-    )
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Standard (standard): ")
     assert os.access(HARDWARE / "power-budget", os.X_OK)

@@ -42,9 +42,8 @@ def checkout(tmp_path: Path) -> Path:
 def kit(checkout: Path, *words: str) -> tuple[int, str, list[str]]:
     """Its exit status, what it said, and which programs it called: name, arguments, Ansible's settings, the fleet's key."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    done = subprocess.run(
-        [str(checkout / "kit"), *words], cwd=checkout, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [str(checkout / "kit"), *words]
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
     called = checkout / ".venv/bin/called"
     return done.returncode, done.stdout + done.stderr, called.read_text().splitlines() if called.exists() else []
 

@@ -75,9 +75,8 @@ ENROLLED = {
 
 
 def tunnel(folder, action):
-    done = subprocess.run(
-        [sys.executable, TUNNEL, "--etc", folder, action], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, TUNNEL, "--etc", folder, action]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -144,9 +143,8 @@ def test_the_collector_is_built_and_says_its_release(tmp_path):
     pip = [sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python3", "install"]
     subprocess.run([*pip, "--quiet", "--no-index", "--no-deps", wheel], check=True)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    said = subprocess.run(
-        [tmp_path / "venv/bin/tandem", "--version"], env=env, capture_output=True, text=True, check=True
-    )
+    command = [tmp_path / "venv/bin/tandem", "--version"]
+    said = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert said.stdout == f"tandem {release}\n"
 
 
