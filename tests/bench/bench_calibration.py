@@ -1,28 +1,27 @@
 """How like recorded LTE the bench's radio moves: two-sample distances, half of the logs for fitting and the other half for showing.
 
-    python tests/bench/bench_calibration.py --logs DIR [--seeds N] [--plot FILE.png] [--json] [--try radio.street_db=2 ...]
+    python tests/bench/bench_calibration.py --logs DIR [--seeds N] [--plot FILE.png] [--json]
 
 Quantities, of seconds that move and of seconds that stand, by what the logs' fixes say (``tandem.mobility.score``) and by the bench's
 own truth: the step of RSRP over 1 s (a poll a second, no handover left out), the time between changes of the serving cell, falls of
 more than 6 dB between polls an hour, the autocorrelation of the level, and the capacity offered (recorded: goodput of logs that
 download) given RSRP. Distances are Kolmogorov and Smirnov's. Days of logs are halved in turn: the first day is fitted to, the second
-shown, and so on. Nothing is fitted by this script: ``--try`` says what other values of the file would give.
+shown, and so on. Nothing is fitted by this script: what other values would give is seen with a file that has them as --scenario.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import datetime
 import itertools
 import json
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import benching
 import numpy as np
+from benching import say
 
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.levels import family
@@ -52,25 +51,18 @@ def emulated(scenario: Scenario) -> list[list[Poll]]:
     for timeline in play(scenario).operators.values():
         columns = timeline.columns
         moving = states(columns["speed_m_s"], 0.1)
-        out.append(
-            [
-                (i // 10, columns["rsrp_dbm"][i], columns["eci"][i], moving[i], columns["down_bit_per_s"][i] / 1e6)
-                for i in range(0, len(moving), 10)
-            ]
-        )
+        level, cell, down = (columns[name] for name in ("rsrp_dbm", "eci", "down_bit_per_s"))
+        out.append([(i // 10, level[i], cell[i], moving[i], down[i] / 1e6) for i in range(0, len(moving), 10)])
     return out
 
 
-@dataclasses.dataclass
 class Sample:
-    steps: dict[bool, list[float]] = dataclasses.field(default_factory=lambda: {True: [], False: []})
-    dwells: list[float] = dataclasses.field(default_factory=list)
-    lagged: dict[int, list[tuple[float, float]]] = dataclasses.field(
-        default_factory=lambda: {lag: [] for lag in LAGS_S}
-    )
-    falls: int = 0
-    hours: float = 0.0
-    rates: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    def __init__(self) -> None:
+        self.steps: dict[bool, list[float]] = {True: [], False: []}
+        self.dwells: list[float] = []
+        self.lagged: dict[int, list[tuple[float, float]]] = {lag: [] for lag in LAGS_S}
+        self.rates: list[tuple[float, float]] = []
+        self.falls, self.hours = 0, 0.0
 
     def add(self, polls: Sequence[Poll]) -> None:
         at = {p[0]: p for p in polls}
@@ -107,10 +99,8 @@ class Sample:
         }
         return {
             "seconds moving, standing": [len(step[True]), len(step[False])],
-            "moving, steps of 6 dB and more": round(float((step[True] >= 6).mean()), 4) if len(step[True]) else None,
-            "standing, steps of 6 dB and more": round(float((step[False] >= 6).mean()), 5)
-            if len(step[False])
-            else None,
+            "moving, steps of 6 dB and more": large(step[True], 4),
+            "standing, steps of 6 dB and more": large(step[False], 5),
             "falls over 6 dB an hour": round(self.falls / self.hours, 1) if self.hours else None,
             "times between changes of cell": len(self.dwells),
             "dwell 10, 50, 90 %, s": [float(x) for x in np.quantile(self.dwells, (0.1, 0.5, 0.9)).round(1)]
@@ -123,6 +113,11 @@ class Sample:
             },
             "Mbit/s, median": rates,
         }
+
+
+def large(steps: np.ndarray, digits: int) -> float | None:
+    """Which share of them."""
+    return round(float((steps >= 6).mean()), digits) if len(steps) else None
 
 
 def distance(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -157,37 +152,13 @@ def goodput(file: Path) -> dict[int, float]:
         return {_time(0, row["Timestamp"]): float(row["DL_bitrate"]) / 1000 for row in csv.DictReader(lines)}
 
 
-def changed(scenario: Scenario, tries: Sequence[str]) -> Scenario:
-    """``radio.street_db=2``, ``handover.offset_db=1``, ``operator.spacing_m=600`` (both operators)."""
-    for text in tries:
-        name, value = text.split("=")
-        part, key = name.split(".")
-        number = float(value)
-        if part == "operator":
-            operators = tuple(dataclasses.replace(o, **{key: number}) for o in scenario.operators)
-            scenario = dataclasses.replace(scenario, operators=operators)
-        elif part == "phase":
-            phases = tuple(
-                p if p.activity == "still" else dataclasses.replace(p, **{key: number}) for p in scenario.phases
-            )
-            scenario = dataclasses.replace(scenario, phases=phases)
-        else:
-            scenario = dataclasses.replace(
-                scenario, **{part: dataclasses.replace(getattr(scenario, part), **{key: number})}
-            )
-    return scenario
-
-
 def table(samples: dict[str, Sample], halves_: tuple[Sample, Sample]) -> dict[str, Any]:
     fitted, shown = halves_
     out: dict[str, Any] = {"recorded, fitted to": fitted.figures(), "recorded, shown": shown.figures()}
     out["between the halves"] = against(fitted, shown)
     for name, sample in samples.items():
-        out[name] = {
-            "distances": against(sample, shown),
-            "to the fitted half": against(sample, fitted),
-            **sample.figures(),
-        }
+        out[name] = {"distances": against(sample, shown), "to the fitted half": against(sample, fitted)}
+        out[name] |= sample.figures()
     return out
 
 
@@ -206,7 +177,8 @@ def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path)
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, (a, b, c, d) = pyplot.subplots(1, 4, figsize=(13, 3), layout="constrained")
+    figure, axes = pyplot.subplots(1, 4, figsize=(13, 3), layout="constrained")
+    a, b, c, d = axes
     lines = [("recorded, fitted to", halves_[0], "#888"), ("recorded, shown", halves_[1], "#000")]
     colours = itertools.cycle(("#c33", "#36b", "#2a2", "#d80"))
     for name, sample, colour in [*lines, *((n, s, next(colours)) for n, s in samples.items())]:
@@ -217,12 +189,8 @@ def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path)
         pairs = sample.figures()["autocorrelation"]
         if pairs:
             d.plot(list(pairs), list(pairs.values()), color=colour, lw=1, marker=".", label=name)
-    for axis, title in (
-        (a, "|step of RSRP in 1 s|, moving, dB"),
-        (b, "the same, standing"),
-        (c, "time in a cell, s"),
-        (d, "lag, s"),
-    ):
+    titles = ("|step of RSRP in 1 s|, moving, dB", "the same, standing", "time in a cell, s", "lag, s")
+    for axis, title in zip(axes, titles, strict=True):
         axis.set_xlabel(title)
     for axis, least in ((a, 1e-3), (b, 1e-4)):
         axis.set_yscale("log")
@@ -236,26 +204,20 @@ def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
-    parser.add_argument("--scenario", action="append", metavar="NAME", help="default: commute, walk, drive, still")
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="or file; default: all four")
     parser.add_argument("--duration", type=float, default=600.0, metavar="S", help="of each scenario (default 600)")
-    parser.add_argument(
-        "--seeds", type=int, default=4, help="few changes of cell are in one: 10 for a commute, 20 for a walk"
-    )
-    parser.add_argument(
-        "--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE", help="instead of the files' own values"
-    )
+    parser.add_argument("--seeds", type=int, default=4, help="cells change seldom: 10 for a commute, 20 for a walk")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="distributions, recorded against emulated")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     both = halves(args.logs)
     samples = {}
     for name in args.scenario or ["commute", "walk", "drive", "still"]:
-        print(f"playing {name}", file=sys.stderr, flush=True)
+        say(f"playing {name}")
         samples[name] = Sample()
         for seed in range(1, args.seeds + 1):
-            for polls in emulated(changed(load(name, args.duration, seed), args.tries)):
+            for polls in emulated(load(name, args.duration, seed)):
                 samples[name].add(polls)
     result = table(samples, both)
     if args.plot:

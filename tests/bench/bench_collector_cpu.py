@@ -10,7 +10,6 @@ one core. With several --source (folders of ``tandem``'s sources) each is measur
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -24,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what tests share
+
+import benching
+from benching import say, table
 
 from support.running_kit import RunningKit, awaited, find_influxd, running_kit
 
@@ -61,7 +63,7 @@ class Account:
         """What was spent since the last call."""
         pid = int(self._file.with_suffix(".pid").read_text())
         os.kill(pid, signal.SIGUSR1)
-        lines = awaited("the account", lambda: self._lines())
+        lines = awaited("the account", self._lines)
         now, wall_s = json.loads(lines[-1]), time.monotonic() - self._since_s
         self._told, before = len(lines), self._before
         self._before, self._since_s = now, time.monotonic()
@@ -88,7 +90,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
     influxd = find_influxd()
     if influxd is None:
         raise SystemExit("bench_collector_cpu: no influxd; hint: ./kit test once, or TANDEM_INFLUXD")
-    print(f"{source}: starting the kit", file=sys.stderr, flush=True)
+    say(f"{source}: starting the kit")
     with tempfile.TemporaryDirectory() as temporary:
         file = (profile or Path(temporary)) / "account"
         file.unlink(missing_ok=True)
@@ -97,7 +99,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
         with running_kit(Path(temporary) / "kit", influxd, program + ["--profile"] * (profile is not None)) as kit:
             time.sleep(SETTLED_S)
             phases = [account.phase("start")]
-            print(f"{source}: {seconds:g} s at rest, then {number} pairs", file=sys.stderr, flush=True)
+            say(f"{source}: {seconds:g} s at rest, then {number} pairs")
             time.sleep(seconds)
             phases.append(account.phase("at rest"))
             if number:
@@ -108,14 +110,12 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
 
 def show(source: Path, phases: Sequence[Phase], first: Sequence[Phase]) -> None:
     """A table: parts down, phases across."""
-    print(f"\n{source}")
-    print(f"{'part':<16}" + "".join(f"{p.name:>12}" for p in phases) + "   (start in s, then ‰ of a core)")
+    print(f"\n{source} (start in s, then ‰ of a core)")
     names = sorted({name for p in phases for name in p.parts}, key=lambda n: -phases[-1].parts.get(n, 0.0))
-    for name in names:
-        cells = [_cell(p, p.parts.get(name, 0.0)) for p in phases]
-        print(f"{name:<16}" + "".join(f"{cell:>12}" for cell in cells))
-    print(f"{'total':<16}" + "".join(f"{_cell(p, p.total_s):>12}" for p in phases))
-    print(f"{'to the first':<16}" + "".join(f"{_ratio(p, f):>12.2f}" for p, f in zip(phases, first, strict=True)))
+    rows = [{"part": name, **{p.name: _cell(p, p.parts.get(name, 0.0)) for p in phases}} for name in names]
+    rows.append({"part": "total", **{p.name: _cell(p, p.total_s) for p in phases}})
+    ratios = {p.name: f"{_ratio(p, f):.2f}" for p, f in zip(phases, first, strict=True)}
+    table([(name, "", name) for name in ("part", *ratios)], [*rows, {"part": "to the first", **ratios}])
 
 
 def _cell(phase: Phase, spent_s: float) -> str:
@@ -131,14 +131,11 @@ def _plain(phases: Sequence[Phase], first: Sequence[Phase]) -> list[dict[str, An
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="at rest (default 60)")
     parser.add_argument("--pairs", type=int, default=4, help="afterwards, one every ten seconds (default 4)")
-    parser.add_argument(
-        "--source", type=Path, nargs="+", default=[OWN], help="collectors to compare (default: this one)"
-    )
+    parser.add_argument("--source", type=Path, nargs="+", default=[OWN], help="collectors to compare (this one)")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="write each thread's profile there (pstats)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     measured = [(s, measure(s.resolve(), args.seconds, args.pairs, profile=args.profile)) for s in args.source]
     if args.json:

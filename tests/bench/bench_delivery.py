@@ -11,7 +11,6 @@ default it takes about a quarter of an hour.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -21,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
+
+import benching
+from benching import say
 
 from support.emulated_links import RadioPair, offered_pair
 from support.experiment_process import parameters, run
@@ -58,7 +60,7 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
     out = {name: 0.0 for name, *_ in CLASSES}
     with offered_pair({"a": options, "b": options}) as (pair, server):
         build(server)
-        _say(f"{arm}: {rounds} downloads")
+        say(f"{arm}: {rounds} downloads")
         sizes = {"mode": "reqresp", "min_bytes": 10_000, "max_bytes": 2_000_000, "repetitions": rounds}
         for made in result(pair, server, "delay", seed=1, whoami=False, primary="a", **sizes)["rounds"]:
             name = next(name for name, least, most in CLASSES if least <= made["bytes"] < most)
@@ -67,14 +69,13 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
                 raise SystemExit(f"a download of {made['bytes']} bytes failed: nothing to compare")
             out[name] += sum(taken)
         browser = "none" if find() is None else "both"
-        _say(f"{arm}: {rounds // 2} page loads")
-        loads = result(
-            pair, server, "pageload", kind="tcp", path="a", pages="page", browser=browser, repetitions=rounds // 2
-        )
+        say(f"{arm}: {rounds // 2} page loads")
+        asked = {"kind": "tcp", "path": "a", "pages": "page", "browser": browser}
+        loads = result(pair, server, "pageload", **asked, repetitions=rounds // 2)
         for name in ("object_load_time_ms", "page_load_time_ms"):
             if (loads[name] or {}).get("n"):
                 out[f"{name}, mean"] = loads[name]["mean"]
-        _say(f"{arm}: {3 * rounds} s of video")
+        say(f"{arm}: {3 * rounds} s of video")
         play = result(pair, server, "dash", kind="tcp", path="a", player="own", seconds=3 * rounds, **VIDEO)
         out["video: bitrate, Mbit/s"] = play["bitrate_bit_per_s"] / 1e6
         out["video: startup delay, ms"] = play["startup_delay_ms"]
@@ -82,24 +83,17 @@ def figures(arm: str, options: list[str], rounds: int) -> dict[str, float]:
     return out
 
 
-def _say(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the recording")
-    parser.add_argument(
-        "--rounds", type=int, default=40, help="sizes; half as many page loads, thrice as many seconds of video"
-    )
+    parser.add_argument("--rounds", type=int, default=40, help="sizes; half as many loads, thrice as many s of video")
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     seconds, rounds = (6.0, 4) if args.quick else (args.seconds, args.rounds)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = hidden(folder)
-        _say(f"recording for {seconds:g} s")
+        say(f"recording for {seconds:g} s")
         manifest = recorded(options, folder, seconds)
         rtt_ms = json.loads(manifest.read_text())["result"]["light"]["rtt_ms"]
         loaded, light = traces(manifest, folder)

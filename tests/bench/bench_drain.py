@@ -7,7 +7,6 @@ them the stages alone: reading the spool, making lines, gzip; and which rate of 
 about half a minute.
 """
 
-import argparse
 import json
 import random
 import statistics
@@ -19,7 +18,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import benching  # noqa: E402 after the path
 from a_second import PER_SECOND, Timed, a_second  # noqa: E402 after the path
+from benching import say  # noqa: E402 after the path
 
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start  # noqa: E402 after the path
 from tandem.export import Exporter, GatewayAddress, PendingManifests  # noqa: E402 after the path
@@ -33,15 +34,8 @@ LINES = 1000
 class Bench:
     """``seconds``: of recording, in each round and way."""
 
-    def __init__(self, folder, seconds):
-        self.folder, self.seconds = folder, seconds
-        self.server_folder = folder / "server"
-        self.server_folder.mkdir()
-        ports = lay_out(self.server_folder)
-        process = start(self.server_folder)
-        await_ready(process, "endpoint")
-        token = (self.server_folder / "token").read_text().strip()
-        self.server = Server(self.server_folder, *ports, process, token)
+    def __init__(self, folder, seconds, server):
+        self.folder, self.seconds, self.server = folder, seconds, server
         self.round = 0
         self.utc_ns = time.time_ns() - 20 * 86_400 * 10**9
 
@@ -58,7 +52,7 @@ class Bench:
 
     def both(self, number, of):
         """What ``through`` and ``straight`` give."""
-        print(f"round {number} of {of}", file=sys.stderr, flush=True)
+        say(f"round {number} of {of}")
         return self.through(), self.straight()
 
     def through(self):
@@ -66,11 +60,8 @@ class Bench:
         spool = self.filled()
         (self.folder / "runs").mkdir(exist_ok=True)
         pending = PendingManifests(self.folder / "pending", self.folder / "runs")
-        address = GatewayAddress.of(
-            f"https://127.0.0.1:{self.server.gateway_port}",
-            self.server_folder / "tls/ca.pem",
-            self.server_folder / "token",
-        )
+        own, gateway = self.server.folder, f"https://127.0.0.1:{self.server.gateway_port}"
+        address = GatewayAddress.of(gateway, own / "tls/ca.pem", own / "token")
         sender = Exporter(spool, pending, address, {"a": None}, "probe-1", self.times)
         began = time.monotonic()
         sender.start()
@@ -114,19 +105,20 @@ class Bench:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--seconds", type=int, default=900, help=f"of recording at {PER_SECOND}/s, a round (default 900)"
-    )
+    parser = benching.parser(__doc__)
+    recording = f"of recording at {PER_SECOND}/s, a round (default 900)"
+    parser.add_argument("--seconds", type=int, default=900, help=recording)
     parser.add_argument("--rounds", type=int, default=3, help="of both ways (default 3)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-drain-") as name:
-        bench = Bench(Path(name), args.seconds)
+    with tempfile.TemporaryDirectory(prefix="bench-drain-") as name, tempfile.TemporaryDirectory() as served:
+        own = Path(served)
+        server = Server(own, *lay_out(own), start(own), (own / "token").read_text().strip())
         try:
+            await_ready(server.process, "endpoint")
+            bench = Bench(Path(name), args.seconds, server)
             rounds = [bench.both(number, args.rounds) for number in range(1, args.rounds + 1)]
         finally:
-            end(bench.server.process)
+            end(server.process)
     through = statistics.median(t for (t, _), _ in rounds)
     wire = statistics.median(w for (_, w), _ in rounds)
     alone = {name: statistics.median(s[name] for _, s in rounds) for name in rounds[0][1]}

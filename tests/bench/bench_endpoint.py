@@ -10,7 +10,6 @@ ratios, and what became of the sessions. By default it takes about five minutes.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import os
@@ -23,16 +22,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from processes import cpu_s
+import benching
+from benching import Row, cpu_s, say, table, tree
 
 from support.emulated_links import radio_pair
 from support.experiment_process import Run, parameters
@@ -105,22 +106,13 @@ def spent(command: list[str]) -> tuple[str, float, float]:
 
 
 def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, float]:
-    server = {
-        "control": f"https://{SERVER}:{CONTROL}",
-        "measurement": f"http://{SERVER}:{MEASUREMENT}",
-        "token_file": str(folder / "token"),
-        "ca_file": str(folder / "tls/ca.pem"),
-    }
+    server = {"control": f"https://{SERVER}:{CONTROL}", "measurement": f"http://{SERVER}:{MEASUREMENT}"}
+    server |= {"token_file": str(folder / "token"), "ca_file": str(folder / "tls/ca.pem")}
     paths = PATHS if kind == "mptcp" else PATHS[:1]
-    line = Run(
-        "download", parameters(server, paths, run=f"bench-{kind}", kind=kind, path="a", seconds=seconds), probe.enter
-    ).end(seconds + 60)
-    result = line["result"]
-    return {
-        "bit_per_s": result["goodput_bit_per_s"],
-        "cpu_s": line["environment"]["cpu_seconds"],
-        "bytes": result["bytes"],
-    }
+    asked = parameters(server, paths, run=f"bench-{kind}", kind=kind, path="a", seconds=seconds)
+    line = Run("download", asked, probe.enter).end(seconds + 60)
+    cpu_s, result = line["environment"]["cpu_seconds"], line["result"]
+    return {"bit_per_s": result["goodput_bit_per_s"], "cpu_s": cpu_s, "bytes": result["bytes"]}
 
 
 def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dict[str, float]:
@@ -135,26 +127,44 @@ def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dic
 
 
 def curl(probe: Space, folder: Path, before: list[str], kind: str, seconds: float) -> dict[str, float]:
-    """One download from the endpoint by curl; the session is opened by curl too, and is not counted."""
-    session = control(probe, folder, "POST", "", {"run": "bench-curl", "kind": kind, "path": "a", "seconds": seconds})
+    """One download from the endpoint by curl; its session is opened beside it."""
+
+    def ask(*words: Any) -> dict[str, Any]:
+        control = Control(folder, SERVER)
+        try:
+            return control.ask(*words)
+        finally:
+            control.close()
+
+    body = {"run": "bench-curl", "kind": kind, "path": "a", "seconds": seconds}
+    told = probe.inside(lambda: ask("POST", "/v1/sessions", body))
     target = f"/v1/download?seconds={seconds}"
-    claim = Session(session["session"], bytes.fromhex(session["key"]), "a").claim(target)
-    url = f"http://{SERVER}:{MEASUREMENT}{target}"
+    session = Session(told["session"], bytes.fromhex(told["key"]), "a")
     fetch = ["curl", "-sS", "-o", "/dev/null", "-w", "%{size_download}", "--interface", "10.71.1.1"]
-    out, wall, cpu = spent([*probe.enter, *before, *fetch, "-H", f"X-Tandem-Session: {claim}", url])
-    control(probe, folder, "DELETE", f"/{session['session']}", None)
+    head = ["-H", f"X-Tandem-Session: {session.claim(target)}"]
+    out, wall, cpu = spent([*probe.enter, *before, *fetch, *head, f"http://{SERVER}:{MEASUREMENT}{target}"])
+    probe.inside(lambda: ask("DELETE", f"/v1/sessions/{session.id}"))
     return {"bit_per_s": int(out) * 8 / wall, "cpu_s": cpu, "bytes": int(out)}
 
 
-def control(probe: Space, folder: Path, method: str, path: str, body: object) -> dict[str, str]:
-    login = f"Authorization: Bearer {(folder / 'token').read_text().strip()}"
-    command = [*probe.enter, "curl", "-sS", "--cacert", str(folder / "tls/ca.pem"), "-X", method, "-H", login]
-    asked = [] if body is None else ["-d", json.dumps(body)]
-    out = subprocess.run(
-        [*command, *asked, f"https://{SERVER}:{CONTROL}/v1/sessions{path}"], check=True, capture_output=True, text=True
-    )
-    answer: dict[str, str] = json.loads(out.stdout)
-    return answer
+class Control:
+    """The control channel over one kept connection, for one thread."""
+
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
+        context = ssl.create_default_context(cafile=folder / "tls/ca.pem")
+        self._connection = http.client.HTTPSConnection(host, CONTROL, context=context)
+        self._login = {"Authorization": f"Bearer {(folder / 'token').read_text().strip()}"}
+
+    def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        self._connection.request(method, path, None if body is None else json.dumps(body), self._login)
+        answer = self._connection.getresponse()
+        told: dict[str, Any] = json.loads(answer.read())
+        if answer.status not in (200, 201):
+            raise SystemExit(f"{method} {path}: {answer.status} {told}")
+        return told
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 _SHIM = """
@@ -179,23 +189,22 @@ def as_multipath(folder: Path) -> list[str] | None:
     if compiler is None:
         return None
     library = folder / "as_multipath.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), "-x", "c", "-", "-ldl"],
-        input=_SHIM,
-        text=True,
-        check=True,
-    )
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), "-x", "c", "-", "-ldl"]
+    subprocess.run(command, input=_SHIM, text=True, check=True)
     return ["env", f"LD_PRELOAD={library}"]
 
 
-def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace) -> list[dict[str, object]]:
+PROGRAMS = ("ours", "iperf3", "curl")
+
+
+def compare(probe: Space, server: Space, folder: Path, args: Namespace) -> list[Row]:
     """A row for TCP and one for Multipath TCP."""
     shim = as_multipath(folder)
-    rows = []
+    rows: list[Row] = []
     for kind, before in (("tcp", []), ("mptcp", shim)):
-        rounds: dict[str, list[dict[str, float]]] = {"ours": [], "iperf3": [], "curl": []}
+        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in PROGRAMS}
         for number in range(args.repeats):
-            print(f"{kind}, round {number + 1} of {args.repeats}", file=sys.stderr, flush=True)
+            say(f"{kind}, round {number + 1} of {args.repeats}")
             rounds["ours"].append(ours(probe, folder, kind, args.seconds))
             if before is not None:
                 rounds["iperf3"].append(iperf(probe, server, before, args.seconds))
@@ -203,46 +212,22 @@ def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace)
         rate = {name: statistics.median(r["bit_per_s"] for r in each) for name, each in rounds.items() if each}
         # Per byte carried: a program that got more has more to do.
         cost = {name: statistics.median(r["cpu_s"] / r["bytes"] for r in each) for name, each in rounds.items() if each}
-        rows.append(
-            {
-                "kind": kind,
-                **{f"{name}_mbit_per_s": round(value / 1e6, 2) for name, value in rate.items()},
-                **{f"{name}_cpu_s_per_gb": round(value * 1e9, 2) for name, value in cost.items()},
-                "goodput_to_iperf3": round(rate["ours"] / rate["iperf3"], 3) if "iperf3" in rate else None,
-                "cpu_to_curl": round(cost["ours"] / cost["curl"], 2) if "curl" in cost else None,
-            }
-        )
+        row: Row = {"kind": kind}
+        row |= {f"{name}_mbit_per_s": round(value / 1e6, 2) for name, value in rate.items()}
+        row |= {f"{name}_cpu_s_per_gb": round(value * 1e9, 2) for name, value in cost.items()}
+        row["goodput_to_iperf3"] = round(rate["ours"] / rate["iperf3"], 3) if "iperf3" in rate else None
+        row["cpu_to_curl"] = round(cost["ours"] / cost["curl"], 2) if "curl" in cost else None
+        rows.append(row)
     return rows
 
 
-# --- many sessions at once against a whole server, over its loopback: all downloads at full rate, then all at 1 Mbit/s -------------
+# --- many sessions at once against a whole server, over its loopback: all downloads at full rate, then all at 1 Mbit/s
 
 
 FULL_BYTES = 2_000_000
 PACED_BIT_PER_S = 1e6
 PACED_S = 10.0
 _BLOCK = 65536
-
-
-class Control:
-    """The control channel over one kept connection, for one thread."""
-
-    def __init__(self, folder: Path) -> None:
-        context = ssl.create_default_context(cafile=folder / "tls/ca.pem")
-        self._connection = http.client.HTTPSConnection("127.0.0.1", CONTROL, context=context)
-        self._login = {"Authorization": f"Bearer {(folder / 'token').read_text().strip()}"}
-
-    def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        raw = None if body is None else json.dumps(body)
-        self._connection.request(method, path, raw, self._login)
-        answer = self._connection.getresponse()
-        told: dict[str, Any] = json.loads(answer.read())
-        if answer.status not in (200, 201):
-            raise SystemExit(f"{method} {path}: {answer.status} {told}")
-        return told
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 class Reader:
@@ -255,9 +240,8 @@ class Reader:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         self.socket.connect(("127.0.0.1", MEASUREMENT))
         target = f"/v1/download?{query}"
-        self.socket.sendall(
-            f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.claim(target)}\r\n\r\n".encode()
-        )
+        head = f"Host: x\r\nX-Tandem-Session: {session.claim(target)}"
+        self.socket.sendall(f"GET {target} HTTP/1.1\r\n{head}\r\n\r\n".encode())
         self.socket.setblocking(False)
         self.bytes, self.started_s, self.ended_s = 0, time.monotonic(), 0.0
         self.first_s: float | None = None
@@ -269,10 +253,9 @@ class Reader:
 
 def family(pid: int) -> dict[str, list[int]]:
     """The endpoint's first process and its others, below the process ``pid`` that runs the whole server."""
-    below = lambda p: [int(x) for x in Path(f"/proc/{p}/task/{p}/children").read_text().split()]  # noqa: E731  a word for three uses
-    for child in below(pid):
+    for child in tree(pid)[1:]:
         if b"endpoint" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
-            return {"first": [child], "others": below(child)}
+            return {"first": [child], "others": tree(child)[1:]}
     raise SystemExit("no endpoint there")
 
 
@@ -284,7 +267,7 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
     name, _, value = query.partition("=")
     asked = {name: float(value) if name == "seconds" else int(value)}
 
-    def over_eight(work: Any) -> float:
+    def over_eight(work: Callable[[Control, int], None]) -> float:
         def some(first: int) -> None:
             control = Control(folder)
             for i in range(first, count, 8):
@@ -292,11 +275,8 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
             control.close()
 
         begun = time.monotonic()
-        threads = [threading.Thread(target=some, args=(first,)) for first in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as eight:
+            list(eight.map(some, range(8)))
         return time.monotonic() - begun
 
     def begin(control: Control, i: int) -> None:
@@ -361,30 +341,30 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
 def many_sessions(server: Space, folder: Path, supervisor: int, count: int) -> dict[str, Any]:
     """Figures of both rounds, with the endpoint's CPU shares (1 is one core)."""
     figures = {}
-    for label, query, rate, stop_s in (
-        ("full_rate", f"bytes={FULL_BYTES}", None, None),
-        ("paced", f"seconds={PACED_S}", PACED_BIT_PER_S, PACED_S),
-    ):
-        print(f"{count} sessions, {label}", file=sys.stderr, flush=True)
+    paced = (f"seconds={PACED_S}", PACED_BIT_PER_S, PACED_S)
+    for label, asked in (("full_rate", (f"bytes={FULL_BYTES}", None, None)), ("paced", paced)):
+        say(f"{count} sessions, {label}")
         pids = family(supervisor)
         before = {what: sum(map(cpu_s, each)) for what, each in pids.items()}
         begun = time.monotonic()
-        figure = server.inside(lambda query=query, rate=rate, stop_s=stop_s: fetch(folder, count, query, rate, stop_s))
+        figure = server.inside(lambda asked=asked: fetch(folder, count, *asked))
         spent = time.monotonic() - begun
-        figure["cpu_share"] = {
-            what: round((sum(map(cpu_s, each)) - before[what]) / spent, 3) for what, each in pids.items()
-        }
-        figures[label] = figure
+        used = {what: sum(map(cpu_s, each)) - before[what] for what, each in pids.items()}
+        figures[label] = figure | {"cpu_share": {what: round(cpu / spent, 3) for what, cpu in used.items()}}
     return figures
 
 
+def figure_of(name: str) -> Callable[[Row], Any]:
+    """Where nothing plays Multipath TCP for a program it has none."""
+    return lambda row: row.get(name)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="of each transfer (default 10)")
     parser.add_argument("--mbit", type=float, nargs=2, default=[50.0, 50.0], help="capacity of the two links, Mbit/s")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; 0: only the sessions (default 3)")
     parser.add_argument("--sessions", type=int, default=200, help="at once; 0: none (default 200)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; hint: apt install {' '.join(missing)}")
@@ -397,17 +377,12 @@ def main() -> int:
     if args.json:
         print(json.dumps({"cores": len(os.sched_getaffinity(0)), "rows": rows, "sessions": many}))
         return 0
-    print(f"{'':8}{'goodput, Mbit/s':^30}{'CPU, s a GB':^30}{'ratios':^30}")
-    print(f"{'':8}" + "".join(f"{n:>10}" for n in ("ours", "iperf3", "curl") * 2) + "   goodput/iperf3   CPU/curl")
-    for row in rows:
-        cells = [
-            row.get(f"{n}_{what}", "-") for what in ("mbit_per_s", "cpu_s_per_gb") for n in ("ours", "iperf3", "curl")
-        ]
-        print(
-            f"{row['kind']:8}"
-            + "".join(f"{cell!s:>10}" for cell in cells)
-            + f"{row['goodput_to_iperf3']!s:>17}{row['cpu_to_curl']!s:>11}"
-        )
+    of = [("", "", "kind")]
+    for what in ("mbit_per_s", "cpu_s_per_gb"):
+        heading = "Mbit/s" if what == "mbit_per_s" else "CPU s/GB"
+        of += [(f"{name} {heading}", "", figure_of(f"{name}_{what}")) for name in PROGRAMS]
+    of += [("goodput/iperf3", "", "goodput_to_iperf3"), ("CPU/curl", "", "cpu_to_curl")]
+    table(of, rows)
     for label, figure in many.items():
         print(f"sessions, {label}: " + ", ".join(f"{name} {value}" for name, value in figure.items()))
     return 0

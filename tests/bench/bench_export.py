@@ -9,21 +9,23 @@ then the last once more, which has nothing to do; then the last is reported, its
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+import benching
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benching import say
 
 from tandem_server.analysis.record_files import TIME, day_file, schema_of
 from tandem_server.registry import Registry
@@ -79,12 +81,8 @@ def manifest(kit: str, run: str, begun_s: int) -> dict:
 def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
     """What an export of all of it writes, by columns and without a database; how many records."""
     told = {"format": "tandem-campaign/1", "scenario": "filled", "export": {"name": "filled"}, "stopped": None}
-    told |= {
-        "started_utc_ns": BEGIN_NS,
-        "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9,
-        "probe": kits[0],
-        "traces": False,
-    }
+    told |= {"started_utc_ns": BEGIN_NS, "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9}
+    told |= {"probe": kits[0], "traces": False}
     told |= {"probes": {kit: {"paths": {path: {"operator": path.upper()} for path in "ab"}} for kit in kits}}
     written = 0
     for kit in kits:
@@ -96,21 +94,10 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
         for day in range(days):
             polls = np.arange(day * DAY_S, (day + 1) * DAY_S, every_s)
             at, path = np.tile(polls, 2), np.repeat(["a", "b"], len(polls))
-            fields = {
-                "rsrp_dbm": -80.5 - at % 30,
-                "rsrq_db": -11.0,
-                "sinr_db": 7.5,
-                "rssi_dbm": -70.0,
-                "eci": 100 + at // 600,
-            }
-            fields |= {
-                "pci": 17,
-                "earfcn": 1300,
-                "tac": 5,
-                "poll_duration_ms": 14.2,
-                "poll_late_ms": 0.4,
-                "state": "connected",
-            }
+            fields = {"rsrp_dbm": -80.5 - at % 30, "rsrq_db": -11.0, "sinr_db": 7.5, "rssi_dbm": -70.0}
+            fields |= {"tac": 5, "pci": 17}
+            fields |= {"eci": 100 + at // 600, "earfcn": 1300, "poll_duration_ms": 14.2, "poll_late_ms": 0.4}
+            fields |= {"state": "connected"}
             tags = {"path": path, "operator": np.char.upper(path), "driver": "quectel", "rat": "LTE"}
             written += write_day(own, "radio", kit, at * 10**9, tags | fields, 1 + written)
             mine = [(run, begun) for run, begun in begins if day * DAY_S <= begun < (day + 1) * DAY_S]
@@ -119,15 +106,10 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
             at = np.concatenate([begun * 10**9 + np.tile(tick, 4) * 10**8 for _, begun in mine])
             path = np.tile(np.repeat(["a", "b", "a", "b"], len(tick)), len(mine))
             tags = {"run": np.repeat([run for run, _ in mine], number), "path": path, "operator": np.char.upper(path)}
-            tags |= {
-                "subflow": path,
-                "end": np.tile(np.repeat(["probe", "probe", "server", "server"], len(tick)), len(mine)),
-            }
-            fields = {
-                "goodput_bit_per_s": at // 10**8 % 10 * 1e4,
-                "rtt_ms": 40.5 + at // 10**8 % 10,
-                "rcv_ooo_packets": 0,
-            }
+            ends = np.repeat(["probe", "probe", "server", "server"], len(tick))
+            tags |= {"subflow": path, "end": np.tile(ends, len(mine))}
+            tenth = at // 10**8 % 10
+            fields = {"goodput_bit_per_s": tenth * 1e4, "rtt_ms": 40.5 + tenth, "rcv_ooo_packets": 0}
             written += write_day(own, "subflow", kit, at, tags | fields, 1 + written)
     (folder / "campaign.json").write_text(json.dumps({**told, "duration_s": days * DAY_S}))
     (folder / "ledger.json").write_text(json.dumps({"by_probe": {}, "spools": [], "damaged": []}))
@@ -136,14 +118,8 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
 
 def write_day(own: Path, measurement: str, kit: str, at_ns: np.ndarray, columns: dict, seq: int) -> int:
     schema = schema_of(measurement)
-    given = {
-        TIME: BEGIN_NS + at_ns,
-        "probe": kit,
-        "boot": "b0",
-        "monotonic_ns": at_ns,
-        "seq": seq + np.arange(len(at_ns)),
-        **columns,
-    }
+    given = {TIME: BEGIN_NS + at_ns, "probe": kit, "boot": "b0", "monotonic_ns": at_ns}
+    given |= {"seq": seq + np.arange(len(at_ns)), **columns}
     arrays = []
     for field in schema:
         value = given.get(field.name)
@@ -162,7 +138,7 @@ def export(config: Path, out: Path, days: int) -> dict:
 
 
 def measured(out: Path, *command: str) -> dict:
-    print(f"tandem-server {' '.join(command)}", file=sys.stderr, flush=True)
+    say(f"tandem-server {' '.join(command)}")
     began = time.monotonic()
     pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "tandem_server", *command], os.environ)
     own_mib, ended = 0.0, False
@@ -186,24 +162,22 @@ def show(rows: list[dict]) -> None:
         print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
 
 
-def keep(args: argparse.Namespace, told: dict) -> None:
-    if args.json:
-        args.json.write_text(json.dumps({"kits": args.kits, "days": args.days, **told}, indent=1) + "\n")
+def keep(args: Namespace, told: dict) -> None:
+    benching.keep(args.json, {"kits": args.kits, "days": args.days, **told})
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__, json_file="the figures as JSON too")
     parser.add_argument("--kits", type=int, default=2, help="how many fill the database [2]")
     parser.add_argument("--days", type=int, default=2, help="of each [2]")
     parser.add_argument("--report-only", action="store_true", help="no database and no export")
     parser.add_argument("--poll-every", type=int, default=1, metavar="S", help="of each modem, with --report-only [1]")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the figures as JSON too")
     args = parser.parse_args()
     kits = [f"kit-{n:02d}" for n in range(1, args.kits + 1)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.report_only:
-            print("writing the folder", file=sys.stderr, flush=True)
+            say("writing the folder")
             written = write_folder(folder, kits, args.days, args.poll_every)
             print(f"{args.kits} kits, {args.days} days: {written} records")
             pooled = measured(folder, "report", str(folder))
@@ -227,7 +201,7 @@ def main() -> int:
                     if refused:
                         sys.exit(refused[0].reason)
                     filled += len(some)
-                print(f"{kit}: filled, {filled} records by now", file=sys.stderr, flush=True)
+                say(f"{kit}: filled, {filled} records by now")
             print(f"{args.kits} kits, {args.days} days: {filled} records, filled in {time.monotonic() - began:.0f} s")
             spans = [1 << n for n in range(args.days.bit_length()) if 1 << n < args.days]
             rows = [export(config, folder / f"out-{days}", days) for days in (*spans, args.days)]

@@ -2,7 +2,7 @@
 
 ``drain``: a backlog of batches of 1000 lines, gzipped as the exporter does it, over a few kept connections; the same lines straight into
 InfluxDB by ``/write``, in the same run, turn by turn. ``probes``: a thousand probes with tokens and connections of their own, each
-a batch of 20 lines a second (``gateway_load.py``), while a client asks the database when records can be read (``gateway_watch.py``).
+a batch of 20 lines a second (``gateway_load.py``), while a client asks the database when records can be read.
 
     python tests/bench/bench_gateway.py [drain|probes] [--seconds 300] [--probes 1000] [--processes 1] [--json FILE]
 
@@ -11,7 +11,6 @@ take a minute more than --seconds. The load, the client, the gateway and the dat
 took of a core.
 """
 
-import argparse
 import gzip
 import http.client
 import json
@@ -25,12 +24,15 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
+import benching
 import gateway_batches
-from processes import cpu_s, rss_mib, tree
+from benching import cpu_s, rss_mib, say, tree
+from gateway_load import shares
 
 from support.serve_on_loopback import free_ports
 from tandem_server.registry import Registry
@@ -66,7 +68,7 @@ class Rig:
         subprocess.run([*program, *tls], check=True)
         with Registry(folder / "registry.sqlite") as registry:
             self.tokens = [registry.probes.add(f"load-{i:04d}") for i in range(probes)]
-        self.processes, self.pids = {}, {}
+        self.processes = {}
         for role in ("database", "gateway", "worker"):
             serve = [*program, "serve", role, "--config", str(folder / "server.toml")]
             with (folder / f"{role}.log").open("wb") as log:
@@ -101,20 +103,18 @@ def share(before, after, took_s):
     return {name: round((after[name] - before[name]) / took_s, 3) for name in before}
 
 
-# --- drain -----------------------------------------------------------------------------------------------------------
+# --- drain
 
 
 def backlog(batches, boot):
     """Texts of ``BATCH`` lines, each line once, times apart."""
     chance, texts = random.Random(boot), []
-    whole = "\n".join(
-        gateway_batches.template(chance, "load-0000", boot, "run-backlog")
-        for _ in range(BATCH // gateway_batches.LINES)
-    )
+    parts = range(BATCH // gateway_batches.LINES)
+    whole = "\n".join(gateway_batches.template(chance, "load-0000", boot, "run-backlog") for _ in parts)
     first_ns = time.time_ns() - batches * BATCH * 50_000_000
     for batch in range(batches):
         numbers = []
-        for part in range(BATCH // gateway_batches.LINES):
+        for part in parts:
             seq = batch * BATCH + part * gateway_batches.LINES
             at_ns = first_ns + (seq + gateway_batches.LINES) * 50_000_000
             numbers += gateway_batches.numbers(seq + 1, 10**12 + at_ns - first_ns, at_ns)
@@ -123,24 +123,10 @@ def backlog(batches, boot):
 
 
 def in_turn(items, connections, each):
-    """``each(item, state)`` for all of them by so many threads; seconds taken."""
-    waiting, lock = list(reversed(items)), threading.Lock()
-
-    def work():
-        state = {}
-        while True:
-            with lock:
-                if not waiting:
-                    return
-                item = waiting.pop()
-            each(item, state)
-
-    threads = [threading.Thread(target=work) for _ in range(connections)]
-    began_s = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """``each(item, state)`` for all of them by so many threads, each with a state of its own; seconds taken."""
+    states, began_s = threading.local(), time.monotonic()
+    with ThreadPoolExecutor(connections) as many:
+        list(many.map(lambda item: each(item, vars(states)), items))
     return time.monotonic() - began_s
 
 
@@ -166,7 +152,7 @@ def drain(rig, seconds, connections):
     straight = rig.store()
     batches, rounds = max(4, round(seconds * 6)), []
     for turn in range(3):
-        print(f"drain over {connections} connections, turn {turn + 1} of 3", file=sys.stderr, flush=True)
+        say(f"drain over {connections} connections, turn {turn + 1} of 3")
         texts = backlog(batches, f"through-{turn}-{connections}")
         bodies = [gzip.compress(text.encode(), 6, mtime=0) for text in texts]
         before, began_s = rig.cpu(), time.monotonic()
@@ -175,14 +161,8 @@ def drain(rig, seconds, connections):
         lines = [text.split("\n") for text in backlog(batches, f"straight-{turn}-{connections}")]
         straight_s = in_turn(lines, connections, lambda part, _: straight.write(part))
         count = batches * BATCH
-        rounds.append(
-            {
-                "through": round(count / through_s),
-                "straight": round(count / straight_s),
-                "ratio": round(straight_s / through_s, 3),
-                "cpu_share": cpu,
-            }
-        )
+        rates = {"through": round(count / through_s), "straight": round(count / straight_s)}
+        rounds.append({**rates, "ratio": round(straight_s / through_s, 3), "cpu_share": cpu})
         counted = straight.query(f'SELECT count("seq") FROM subflow WHERE "boot" = \'through-{turn}-{connections}\'')  # noqa: S608
         if counted[0].rows[0][1] != count * 12 // 20:
             raise SystemExit("the database does not hold what was acknowledged")
@@ -191,17 +171,16 @@ def drain(rig, seconds, connections):
     return {**sizes, "ratio": ratio, "told_503": again["n"], "turns": rounds}
 
 
-# --- probes ----------------------------------------------------------------------------------------------------------
+# --- probes
 
 
-def started(script, asked):
-    process = subprocess.Popen(
-        [sys.executable, str(HERE / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def started(asked):
+    pipe, command = subprocess.PIPE, [sys.executable, str(HERE / "gateway_load.py")]
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
     process.stdin.write(json.dumps(asked) + "\n")
     process.stdin.flush()
     if process.stdout.readline() != "ready\n":
-        raise SystemExit(f"{script} did not start")
+        raise SystemExit("gateway_load.py did not start")
     return process
 
 
@@ -215,28 +194,21 @@ def probes(rig, seconds):
     idle = rss_mib(rig.gateway_pids())
     login = {"url": f"http://127.0.0.1:{rig.database_port}", "user": "tandem", "password": rig.password}
     names = [f"load-{i:04d}" for i in range(0, len(rig.tokens), max(1, len(rig.tokens) // MARKED - 1))][:MARKED]
-    load = started(
-        "gateway_load.py",
-        {"port": rig.port, "ca": str(rig.ca), "tokens": rig.tokens, "seconds": seconds, "warm_s": WARM_S},
-    )
+    asked = {"port": rig.port, "ca": str(rig.ca), "tokens": rig.tokens, "seconds": seconds, "warm_s": WARM_S}
+    load = started(asked)
     connected = rss_mib(rig.gateway_pids())
     told(load)
-    print(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s", file=sys.stderr, flush=True)
+    say(f"{len(rig.tokens)} probes are connected: {WARM_S} s to warm, then {seconds} s")
     load.stdout.readline()  # warm: all series are there
-    watch = started("gateway_watch.py", {**login, "probes": names, "period_s": WATCH_S})
+    watch = started({**login, "probes": names, "period_s": WATCH_S})
     before = {**rig.cpu(), "load": cpu_s(load.pid), "watch": cpu_s(watch.pid)}
     began_s, series = time.monotonic(), []
     end = threading.Event()
 
     def measure():
         while not end.wait(1.0):
-            series.append(
-                (
-                    time.monotonic() - began_s,
-                    rss_mib(rig.gateway_pids()),
-                    rss_mib(tree(rig.processes["database"].pid)[1:]),
-                )
-            )
+            database = tree(rig.processes["database"].pid)[1:]
+            series.append((time.monotonic() - began_s, rss_mib(rig.gateway_pids()), rss_mib(database)))
 
     measuring = threading.Thread(target=measure)
     measuring.start()
@@ -256,16 +228,16 @@ def probes(rig, seconds):
         counts = [store.query(f'SELECT count("seq") FROM "{kind}"') for kind in gateway_batches.COUNTS]  # noqa: S608
     held = sum(answer[0].rows[0][1] for answer in counts if answer)
     answers = sum(result["statuses"].values())
-    of_newest = sorted(seen["newest_ms"])
-    of_all = sorted(ms + 50 * k for ms in of_newest for k in range(gateway_batches.LINES))
+    of_newest = seen["newest_ms"]
+    of_all = [ms + 50 * k for ms in of_newest for k in range(gateway_batches.LINES)]
     return {
         "probes": len(rig.tokens),
         "seconds": seconds,
         "answers_share": {code: round(count / answers, 5) for code, count in result["statuses"].items()},
         "records_acknowledged": result["acknowledged"],
         "records_in_database": held,
-        "made_to_queryable_ms": {"p50": at(of_all, 0.5), "p99": at(of_all, 0.99), "samples": len(of_newest)},
-        "sent_to_queryable_ms": {"p50": at(of_newest, 0.5), "p99": at(of_newest, 0.99), "most": at(of_newest, 1.0)},
+        "made_to_queryable_ms": {**shares(of_all), "samples": len(of_newest)},
+        "sent_to_queryable_ms": shares(of_newest),
         "counted_s": round(after_s - began_s, 1),
         "gateway_rss_mib": {
             "idle": round(idle, 1),
@@ -280,38 +252,24 @@ def probes(rig, seconds):
     }
 
 
-def at(ordered, portion):
-    """The value below which this portion lies; None of none."""
-    return None if not ordered else round(ordered[min(len(ordered) - 1, int(portion * len(ordered)))], 1)
-
-
 def slope(series):
     """MiB a second by least squares, without the first fifth (caches fill)."""
-    kept = series[len(series) // 5 :]
-    mean_s, mean = sum(s for s, *_ in kept) / len(kept), sum(one[1] for one in kept) / len(kept)
-    spread = sum((s - mean_s) ** 2 for s, *_ in kept)
-    return sum((one[0] - mean_s) * (one[1] - mean) for one in kept) / spread if spread else 0.0
+    at_s, mib, _ = zip(*series[len(series) // 5 :], strict=True)
+    return statistics.linear_regression(at_s, mib).slope if len(at_s) > 1 else 0.0
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__, json_file="write the object there too")
     parser.add_argument("what", nargs="?", choices=("drain", "probes"), help="one of them only")
     parser.add_argument(
-        "--seconds", type=int, default=300, help="of the probes' load; the drain takes a tenth of it a turn"
+        "--seconds", type=int, default=300, help="of the probes' load; a tenth of it a turn of the drain"
     )
     parser.add_argument("--probes", type=int, default=1000, help="(default 1000)")
     parser.add_argument("--processes", type=int, default=0, help="[listen] gateway_processes; 0: its default")
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 4], help="that drain at once")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the object there too")
     args = parser.parse_args()
-    results = {
-        "machine": {
-            "cores": os.cpu_count(),
-            "kernel": platform.release(),
-            "python": platform.python_version(),
-            "load_before": os.getloadavg()[0],
-        }
-    }
+    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    results = {"machine": {**machine, "load_before": os.getloadavg()[0]}}
     for what in [args.what] if args.what else ["drain", "probes"]:
         with tempfile.TemporaryDirectory() as name:
             rig = Rig(Path(name), args.probes if what == "probes" else 1, args.processes)
@@ -323,10 +281,8 @@ def main():
             finally:
                 rig.stop()
             results[f"{what}_log"] = (Path(name) / "gateway.log").read_text()[-600:].splitlines()[-3:]
-    text = json.dumps(results, indent=1)
-    print(text)
-    if args.json:
-        args.json.write_text(text + "\n")
+    print(json.dumps(results, indent=1))
+    benching.keep(args.json, results)
 
 
 if __name__ == "__main__":

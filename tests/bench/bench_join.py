@@ -17,7 +17,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from trends import Bench, Column, Row, bench, finish, in_random_order, interval, options, settle, table
+from benching import Column
+from trends import Bench, Row, bench, finish, in_random_order, interval, options, settle
 
 from tandem.experiment.results import quantile
 from tandem_server.analysis.measured import Download, Setting
@@ -45,9 +46,8 @@ def downloaded(line: dict[str, Any], size: int) -> Download | None:
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
     rows = []
-    for repetition, (size, held) in in_random_order(
-        args, [(size, held) for size in args.sizes for held in (False, True)]
-    ):
+    cells = [(size, held) for size in args.sizes for held in (False, True)]
+    for repetition, (size, held) in in_random_order(args, cells):
         asked = {"kind": "mptcp", "path": "a", "subflows": 2, "join_before_request": held, "bytes": size}
         line = made.experiment("download", **asked, congestion_control=args.congestion_control, whoami=False)
         rows.append({"repetition": repetition, "bytes": size, "held": held, "download": downloaded(line, size)})
@@ -100,10 +100,7 @@ def main() -> int:
         links = f"{MBIT} Mbit/s, {RTT_MS} ms, {LOSS_A} of a's packets lost, queues of {QUEUE_MS:g} ms"
         setting = made.setting(args, links)
         rows = all_runs(made, args)
-    sizes = by_size(rows, args)
-    table(COLUMNS, sizes)
-    finish(args, setting, sizes, rows)
-    return 0
+    return finish(args, setting, COLUMNS, by_size(rows, args), rows)
 
 
 if __name__ == "__main__":

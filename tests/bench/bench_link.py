@@ -5,7 +5,6 @@ For each case: capacity delivered of what could be, error of the delay, lateness
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from processes import cpu_s
+import benching
+from benching import cpu_s, say
 
 from support.linked_namespaces import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
 from tandem_bench.link import Constant, Played
@@ -81,9 +81,9 @@ def tcp(links: int, down: float, up: float, seconds: float) -> dict[str, float]:
             received = [0] * links
             running = []
             for ends in pairs:
-                source, sink, address = (
-                    (ends.operator, ends.probe, OPERATOR) if direction == "down" else (ends.probe, ends.operator, PROBE)
-                )
+                source, sink, address = ends.operator, ends.probe, OPERATOR
+                if direction == "up":
+                    source, sink, address = ends.probe, ends.operator, PROBE
                 argv = source.command([sys.executable, TCP_ENDS, "send", address, "5000", str(seconds + 3)])
                 sender = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
                 assert sender.stdout is not None
@@ -114,8 +114,7 @@ def idle(seconds: float) -> dict[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each case [5]")
     args = parser.parse_args()
     span = args.seconds
@@ -129,7 +128,7 @@ def main() -> int:
     }
     results = {}
     for name, case in cases.items():
-        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        say(f"measuring: {name}")
         results[name] = {key: round(value, 4) for key, value in case().items()}
         if not args.json:
             print(f"{name}: " + ", ".join(f"{key} {value:g}" for key, value in results[name].items()), flush=True)

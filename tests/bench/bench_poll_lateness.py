@@ -5,14 +5,15 @@ database, and parts them by whether an MPTCP run was under way, which fills both
 p99 full over p99 idle.
 """
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import benching
 import numpy as np
+from benching import say
 
 from tandem_server.store import PrivateInflux, find_influxd
 
@@ -26,7 +27,7 @@ def rehearse(seconds: float) -> Path:
     # 1: a score of detection is below its floor, or something is missing; there are polls all the same.
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode not in (0, 1):
         sys.exit("bench_poll_lateness: the rehearsal failed (above)")
-    print(f"kept for --folder: {folder}", file=sys.stderr, flush=True)
+    say(f"kept for --folder: {folder}")
     return folder
 
 
@@ -55,20 +56,14 @@ def within_runs(folder: Path, begun_ns: np.ndarray, kinds: tuple[str, ...]) -> n
 def figures(late_ms: np.ndarray) -> dict[str, float | int]:
     """Count, percentiles and how many began more than 100 ms late."""
     p50, p99 = np.percentile(late_ms, [50, 99])
-    return {
-        "polls": len(late_ms),
-        "p50_ms": round(float(p50), 3),
-        "p99_ms": round(float(p99), 3),
-        "max_ms": round(float(late_ms.max()), 3),
-        "late": int((late_ms > LATE_MS).sum()),
-    }
+    told = {f"{name}_ms": round(float(ms), 3) for name, ms in (("p50", p50), ("p99", p99), ("max", late_ms.max()))}
+    return {"polls": len(late_ms), **told, "late": int((late_ms > LATE_MS).sum())}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=180.0, help="of the commute (default 180)")
     parser.add_argument("--folder", type=Path, help="a rehearsal made with --keep, instead of a new one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     folder = args.folder or rehearse(args.seconds)
     begun_ns, late_ms = polls(folder)

@@ -20,7 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from trends import Bench, Column, Row, finish, in_random_order, interval, options, settle, table
+from benching import Column, Row, keep, table
+from trends import Bench, in_random_order, interval, options, settle
 
 from support.emulated_links import queue_bytes, radio_pair
 from support.standalone_endpoint import lone_endpoint
@@ -147,7 +148,7 @@ def main() -> int:
     arms, ratios = by_arm(rows, args), compared(rows, args)
     table(ARMS_COLUMNS, arms)
     table(COMPARED_COLUMNS, ratios)
-    finish(args, setting, [*arms, *ratios], rows)
+    keep(args.json, {"setting": setting, "table": [*arms, *ratios], "measured": rows})
     return 0
 
 

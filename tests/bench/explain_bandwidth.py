@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reproduce_bandwidth import columns_of, one_round, summed, with_links
-from trends import Bench, Progress, bench, finish, options, settle, spread, table
+from trends import Bench, Progress, bench, finish, options, settle, spread
 
 _LOOK_S = 0.2
 _MEMORY = re.compile(r"skmem:\(r(?P<received>\d+),rb\d+,t\d+,tb(?P<buffer>\d+),f\d+,w(?P<held>\d+)")
@@ -140,12 +140,8 @@ def main() -> int:
         row |= {name: spread(f[name] for f in group).median for name in ("send_buffer_kb", "held_kb")}
     columns = columns_of("variant", "", ("C_a", ".2f", "c_a"), ("C_total", ".2f", "c_total"), ("MPTCP", ".2f", "mptcp"))
     columns += [("send buffer kB", ".0f", "send_buffer_kb"), ("held kB", ".0f", "held_kb"), ("failed", "d", "failed")]
-    print(
-        "goodputs in Mbit/s, medians; send buffer and what it holds while Multipath TCP sends: kernel memory, medians"
-    )
-    table(columns, rows)
-    finish(args, setting, rows, found)
-    return 0
+    print("medians; goodputs in Mbit/s; send buffer and what it holds while Multipath TCP sends: kernel memory")
+    return finish(args, setting, columns, rows, found)
 
 
 if __name__ == "__main__":

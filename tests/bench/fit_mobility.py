@@ -12,18 +12,18 @@ gradient-boosted trees reach on the same split, with RSSI, SINR and RSRQ beside 
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import itertools
 import json
 import math
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import benching
 import numpy as np
+from benching import say
 from numpy.typing import NDArray
 
 import tandem.mobility
@@ -43,6 +43,8 @@ EVERY = 5
 """Seconds lie so near each other that a fifth of them says as much of the weights as all."""
 SQUARE_DEG, SAME_ROUTE = 0.0025, 0.4
 HOLD_S = 120.0
+TREES = {"max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 15, "min_samples_leaf": 100}
+TREES |= {"l2_regularization": 5, "early_stopping": False}
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,11 @@ def by_day(logs: list[Log]) -> dict[str, str]:
 
 def by_route(logs: list[Log]) -> dict[str, str]:
     """Logs that share ``SAME_ROUTE`` of the squares (some 250 m) that either passes are one route, and so on from log to log."""
-    squares = {
-        log.name: {
-            (round(a / SQUARE_DEG), round(b / SQUARE_DEG / 1.6)) for s in log.seconds if s.place for a, b in [s.place]
-        }
-        for log in logs
-    }
+
+    def square(latitude_deg: float, longitude_deg: float) -> tuple[int, int]:
+        return round(latitude_deg / SQUARE_DEG), round(longitude_deg / SQUARE_DEG / 1.6)
+
+    squares = {log.name: {square(*s.place) for s in log.seconds if s.place} for log in logs}
     route = {log.name: log.name for log in logs}
     for one, other in itertools.combinations(squares, 2):
         a, b = squares[one], squares[other]
@@ -152,7 +153,7 @@ def nested(logs: list[Log], groups: dict[str, str]) -> tuple[dict[str, Scores], 
     """Each log's scores, by what was fitted without its group; and those of one that never stops once it has started."""
     own, latched = {}, {}
     for group in sorted(set(groups.values())):
-        print(f"without {group}", file=sys.stderr, flush=True)
+        say(f"without {group}")
         fitted = settings_of([log for log in logs if groups[log.name] != group], groups)
         for log in logs:
             if groups[log.name] == group:
@@ -197,14 +198,7 @@ def ceiling(logs: list[Log], groups: dict[str, str]) -> dict[str, Any]:
         train = [log for log in logs if groups[log.name] != group]
         x = np.concatenate([wide[log.name][::EVERY] for log in train])
         y = np.concatenate([log.moving[::EVERY] for log in train])
-        model = HistGradientBoostingClassifier(
-            max_iter=100,
-            learning_rate=0.1,
-            max_leaf_nodes=15,
-            min_samples_leaf=100,
-            l2_regularization=5,
-            early_stopping=False,
-        ).fit(x[~np.isnan(y)], y[~np.isnan(y)])
+        model = HistGradientBoostingClassifier(**TREES).fit(x[~np.isnan(y)], y[~np.isnan(y)])
         for log in logs:
             if groups[log.name] == group:
                 known = ~np.isnan(log.moving)
@@ -227,9 +221,8 @@ def more(log: Log) -> Iterable[Array]:
         for name in names:
             level = np.array([next((float(s.fields[n]) for n in name if n in s.fields), math.nan) for s in log.seconds])
             there = ~np.isnan(level)
-            sums = [
-                np.concatenate([[0], np.cumsum(x)]) for x in (there, np.nan_to_num(level), np.nan_to_num(level) ** 2)
-            ]
+            powers = (there, np.nan_to_num(level), np.nan_to_num(level) ** 2)
+            sums = [np.concatenate([[0], np.cumsum(x)]) for x in powers]
             number, total, squares = (s[rows] - s[first] for s in sums)
             with np.errstate(divide="ignore", invalid="ignore"):
                 yield np.sqrt(np.maximum(0, squares / number - (total / number) ** 2))
@@ -252,14 +245,13 @@ def write(logs: list[Log]) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--logs", type=Path, required=True, help="folder with drive logs")
     parser.add_argument("--write", action="store_true", help="write the parameters that ship")
     parser.add_argument(
-        "--ceiling", action="store_true", help="what large trees reach on the same split (needs scikit-learn)"
+        "--ceiling", action="store_true", help="what trees reach on the same split (needs scikit-learn)"
     )
     parser.add_argument("--baselines", action="store_true", help="the published rule, and one that never stops")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     logs = [log_of(file.stem, read(file.read_bytes())) for file in sorted(args.logs.glob("*.csv"))]
     if args.write:
@@ -274,9 +266,8 @@ def main() -> None:
         if args.ceiling:
             result[f"trees, by {name}"] = {"by_fixes": ceiling(logs, groups)}
     if args.baselines:
-        result[f"published, {HOLD_S:g} s"] = summary(
-            {log.name: scored([log.seconds], "published", HOLD_S) for log in logs}
-        )
+        published = {log.name: scored([log.seconds], "published", HOLD_S) for log in logs}
+        result[f"published, {HOLD_S:g} s"] = summary(published)
     if args.json:
         print(json.dumps(result, indent=1))
         return

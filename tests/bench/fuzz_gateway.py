@@ -67,15 +67,10 @@ class Fuzz:
         self.heads, self.passed, self.counts = FastPathCache(), [], Counter()
         offer = offer_of(io.BytesIO(bytes(range(256)) * 300), "captures/pair-1-a.pcap", "run-1", "gzip", 16 * 1024)
         self.offer = offer.as_json()
-        self.report = {
-            "state": "running",
-            "reason": None,
-            "steps": {"one": {"made": 3, "of": 20}},
-            "runs": {"ok": 2, "failed": 1},
-        }
-        self.templates = [
-            gateway_batches.template(random.Random(i), f"probe-{i}", f"boot-{i}", "run-1") for i in range(20)
-        ]
+        self.report = {"state": "running", "reason": None, "steps": {"one": {"made": 3, "of": 20}}}
+        self.report |= {"runs": {"ok": 2, "failed": 1}}
+        template = gateway_batches.template
+        self.templates = [template(random.Random(i), f"probe-{i}", f"boot-{i}", "run-1") for i in range(20)]
         self.bombs = [gzip.compress(bytes(size)) for size in (LIMIT_BYTES, LIMIT_BYTES + 1, 1 << 20, 1 << 24)]
         self.last = b""
 
@@ -178,13 +173,8 @@ def main() -> int:
     ):
         store = database.client()
         fuzz = Fuzz(random.Random(args.seed), store)
-        parts = {
-            "lines": fuzz.lines,
-            "body": fuzz.body,
-            "manifest": fuzz.manifest,
-            "offer": fuzz.offers,
-            "report": fuzz.reports,
-        }
+        parts = {"lines": fuzz.lines, "body": fuzz.body, "manifest": fuzz.manifest}
+        parts |= {"offer": fuzz.offers, "report": fuzz.reports}
         first_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         try:
             for _ in fuzzing.rounds(args.seconds):

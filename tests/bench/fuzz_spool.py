@@ -30,6 +30,7 @@ from tandem.spool import Spool, SpoolError
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 LONGEST_S = 120
+KINDS = ("bits", "bits", "cut", "zeros", "noise", "splice", "move", "longer", "gone", "exchange", "cell")
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  its folder is made by mkdtemp
 """Where folders are made: in memory, where there is such a place."""
 
@@ -82,9 +83,7 @@ class Fuzz:
             files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.stat().st_size]
             file = chance.choice(files)
             raw = bytearray(file.read_bytes())
-            kind = chance.choice(
-                ["bits", "bits", "cut", "zeros", "noise", "splice", "move", "longer", "gone", "exchange", "cell"]
-            )
+            kind = chance.choice(KINDS)
             at = chance.randrange(len(raw))
             page = at // 4096 * 4096
             if kind == "bits":
@@ -100,12 +99,8 @@ class Fuzz:
                 for _ in range(3):
                     raw[min(len(raw) - 1, page + chance.randrange(40))] = chance.randrange(256)
             elif kind in ("splice", "move"):
-                source = (
-                    chance.choice([p for p in sorted(others.glob("*.sqlite*")) if p.stat().st_size])
-                    if kind == "splice"
-                    else file
-                )
-                told = source.read_bytes()
+                from_others = [p for p in sorted(others.glob("*.sqlite*")) if p.stat().st_size]
+                told = (chance.choice(from_others) if kind == "splice" else file).read_bytes()
                 start = chance.randrange(max(1, len(told) // 4096)) * 4096
                 piece = told[start : start + 4096]
                 raw[page : page + len(piece)] = piece

@@ -23,9 +23,8 @@ def _radio(chance, path):
         "pci": chance.randint(0, 503), "earfcn": 1300, "band": 3, "bandwidth_mhz": 20.0,
         "poll_duration_ms": chance.uniform(20, 60), "poll_late_ms": chance.uniform(0, 2), "stale": False,
     }  # fmt: skip
-    return Record.make(
-        "radio", {"path": path, "operator": path.upper(), "driver": "quectel", "rat": "lte"}, fields, MONOTONIC
-    )
+    tags = {"path": path, "operator": path.upper(), "driver": "quectel", "rat": "lte"}
+    return Record.make("radio", tags, fields, MONOTONIC)
 
 
 def _position(chance):
@@ -51,12 +50,8 @@ def _subflow(chance, run, path, number):
 
 
 def _connection(chance, run):
-    fields = {
-        "goodput_bit_per_s": chance.uniform(1e6, 6e7),
-        "bytes": chance.randint(10**5, 10**9),
-        "subflows": 2,
-        "fallback": False,
-    }
+    fields = {"goodput_bit_per_s": chance.uniform(1e6, 6e7), "bytes": chance.randint(10**5, 10**9)}
+    fields |= {"subflows": 2, "fallback": False}
     return Record.make("connection", {"run": run, "kind": "mptcp", "path": "a+b", "end": "probe"}, fields, MONOTONIC)
 
 

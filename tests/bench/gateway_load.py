@@ -1,9 +1,9 @@
 """A thousand probes in one process of little cost: kept TLS connections, a token each, a batch of 20 lines each second.
 
-Started by ``bench_gateway.py``. Takes one JSON object on stdin, says ``ready`` when all are connected, begins at a line on stdin, prints
-``warm`` when it begins to count and a JSON object when it is over. The probes of one slot of 20 ms share the bytes of their batch
-(boot, run and values; the gateway sets
-each one's own ``probe``), so that packing them costs next to nothing here; nothing else is shared. What is told 503 is kept and sent again.
+Started by ``bench_gateway.py``, as is, a second time, what watches the database beside it. Takes one JSON object on stdin, says ``ready``
+when all are connected, begins at a line on stdin, prints ``warm`` when it begins to count and a JSON object when it is over. The probes of
+one slot of 20 ms share the bytes of their batch (boot, run and values; the gateway sets each one's own ``probe``), so that packing them
+costs next to nothing here; nothing else is shared. What is told 503 is kept and sent again.
 """
 
 import contextlib
@@ -17,6 +17,8 @@ import time
 from collections import Counter, deque
 
 import gateway_batches
+
+from tandem_server.store import Influx
 
 SLOTS = 50
 TEMPLATES = 40
@@ -74,13 +76,8 @@ class Load:
         for probe in self.probes:
             self._watch(probe)
         chance = random.Random(1)
-        self.templates = [
-            [
-                gateway_batches.template(chance, f"slot-{slot}", f"b0070000-{slot:04d}", f"run-load-{slot:04d}")
-                for _ in range(TEMPLATES)
-            ]
-            for slot in range(SLOTS)
-        ]
+        names = [(f"slot-{slot}", f"b0070000-{slot:04d}", f"run-load-{slot:04d}") for slot in range(SLOTS)]
+        self.templates = [[gateway_batches.template(chance, *of) for _ in range(TEMPLATES)] for of in names]
         self.acknowledged = self.rejected = self.packed_bytes = 0
         self._begin_counting()
 
@@ -124,7 +121,7 @@ class Load:
             "most_behind_s": self.lag_s,
             "most_batches_waiting": self.most_waiting,
             "bytes_a_batch": self.packed_bytes / max(1, slots),
-            "answer_ms": _shares([1000 * s for s in self.answer_s]),
+            "answer_ms": shares([1000 * s for s in self.answer_s]),
         }
 
     def _begin_slot(self, at, now_s):
@@ -177,16 +174,55 @@ class Load:
         self._watch(probe)
 
 
-def _shares(values):
-    ordered = sorted(values) or [0.0]
+def shares(values):
+    """The values below which half of them lie, and 99 %, and all; None of none."""
+    ordered = sorted(values)
+    last, parts = len(ordered) - 1, {"p50": 0.5, "p99": 0.99, "most": 1.0}
     return {
-        name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
-        for name, share in (("p50", 0.5), ("p99", 0.99), ("most", 1.0))
+        name: round(ordered[min(last, int(part * len(ordered)))], 2) if ordered else None
+        for name, part in parts.items()
     }
+
+
+def watch(asked):
+    """When can a record be read? Asks the database for the newest records of marked probes, again and again, and notes when each was first
+    seen. A figure is at most one period and one query too large, never too small."""
+    store = Influx(asked["url"], "tandem", asked["user"], asked["password"])
+    probes = " OR ".join(f"\"probe\" = '{name}'" for name in asked["probes"])
+    newest = dict.fromkeys(asked["probes"], time.time_ns())
+    newest_ms, queries, slowest_s = [], 0, 0.0
+    print("ready", flush=True)
+    while True:
+        began_s = time.monotonic()
+        since = min(newest.values())
+        answer = store.query(f'SELECT "seq" FROM "connection" WHERE time > {since} AND ({probes}) GROUP BY "probe"')  # noqa: S608
+        seen_ns = time.time_ns()
+        queries += 1
+        slowest_s = max(slowest_s, time.monotonic() - began_s)
+        for series in answer:
+            name = series.tags["probe"]
+            fresh = sorted(at for at in series.column("time") if at > newest[name])
+            if not fresh:
+                continue
+            # A batch's records lie 50 ms apart, two batches' about a second: each batch counts by its newest.
+            ends = [
+                at
+                for at, after in zip(fresh, [*fresh[1:], None], strict=True)
+                if after is None or after - at > 500_000_000
+            ]
+            newest_ms += [(seen_ns - at) / 1e6 for at in ends]
+            newest[name] = max([newest[name], *fresh])
+        left_s = asked["period_s"] - (time.monotonic() - began_s)
+        if select.select([sys.stdin], [], [], max(0.0, left_s))[0]:
+            break
+    print(json.dumps({"newest_ms": newest_ms, "queries": queries, "slowest_query_s": slowest_s}), flush=True)
 
 
 def main():
     asked = json.loads(sys.stdin.readline())
+    if "period_s" in asked:
+        watch(asked)
+        return
     load = Load(asked["port"], asked["ca"], asked["tokens"], asked["seconds"], asked["warm_s"])
     print("ready", flush=True)
     sys.stdin.readline()

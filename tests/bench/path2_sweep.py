@@ -8,9 +8,9 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from trends import Bench, Progress, Spread, positive, spread
+from trends import Bench, Progress, Spread, spread, with_send_buffer
 
 NUMBER = {"a": 1, "b": 2}
 
@@ -65,21 +65,12 @@ class Transfer:
 def with_links(parser: ArgumentParser) -> None:
     """The options that both of its scripts have."""
     parser.add_argument("--bytes", type=int, nargs="+", metavar="N", help="sizes (default: 128 KB to 2 MB, or to 8 MB)")
-    parser.add_argument(
-        "--loss-percent", type=float, nargs="+", metavar="P", help="on path 2, of what the probe receives"
-    )
-    parser.add_argument(
-        "--mbit", type=float, default=100.0, help="of each path (default: %(default)s; the paper: 1000)"
-    )
-    parser.add_argument(
-        "--queue-ms", type=float, default=100.0, help="what a link's queue holds (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--send-buffer-bytes",
-        type=positive,
-        metavar="N",
-        help="the endpoint's SO_SNDBUF (default: the kernel tunes it)",
-    )
+    queue = "what a link's queue holds (default: %(default)s)"
+    lost = "on path 2, of what the probe receives"
+    parser.add_argument("--loss-percent", type=float, nargs="+", metavar="P", help=lost)
+    parser.add_argument("--mbit", type=float, default=100.0, help="of each path (100; the paper: 1000)")
+    parser.add_argument("--queue-ms", type=float, default=100.0, help=queue)
+    with_send_buffer(parser)
 
 
 def measure(bench: Bench, cells: Sequence[Cell], args: Namespace) -> list[Transfer]:
@@ -90,10 +81,8 @@ def measure(bench: Bench, cells: Sequence[Cell], args: Namespace) -> list[Transf
     try:
         for one in order:
             _measure(bench, one, args)
-            told = one.cell.condition
-            progress.step(
-                f"(last: {one.cell.way.name}, {size(one.cell.bytes)}, {told.rtt_ms:g} ms, {told.loss_2:.1%} lost)"
-            )
+            told, count, way = one.cell
+            progress.step(f"(last: {way.name}, {size(count)}, {told.rtt_ms:g} ms, {told.loss_2:.1%} lost)")
     except KeyboardInterrupt:  # in a random order what there is is no worse than all of it, but less
         print(f"stopped after {progress.done} of {len(order)} transfers; the table has those", file=sys.stderr)
         for one in order[progress.done :]:
@@ -105,21 +94,9 @@ def _measure(bench: Bench, one: Transfer, args: Namespace) -> None:
     condition, way = one.cell.condition, one.cell.way
     bench.pair.tell("a", f"down loss {condition.loss_1}")
     bench.pair.tell("b", f"both delay_us {condition.rtt_ms * 500}", f"down loss {condition.loss_2}")
-    line = bench.experiment(
-        "download",
-        kind=way.kind,
-        path=way.path,
-        bytes=one.cell.bytes,
-        congestion_control=args.congestion_control,
-        send_buffer_bytes=args.send_buffer_bytes,
-        whoami=False,  # nothing is translated between here and there
-        control_timeout_s=4,
-        deadline_s=90,
-    )
-    _take(one, line)
-
-
-def _take(one: Transfer, line: dict[str, Any]) -> None:
+    asked = {"kind": way.kind, "path": way.path, "bytes": one.cell.bytes, "control_timeout_s": 4, "deadline_s": 90}
+    asked |= {"congestion_control": args.congestion_control, "send_buffer_bytes": args.send_buffer_bytes}
+    line = bench.experiment("download", **asked, whoami=False)  # nothing is translated between here and there
     result = line["result"]
     if line["failure"] is not None or result is None:
         one.failure = "no result" if line["failure"] is None else line["failure"]["reason"]

@@ -14,7 +14,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from trends import Bench, Column, Progress, bench, finish, options, positive, quartiles, settle, spread, table
+from benching import Column
+from trends import Bench, Progress, bench, finish, options, quartiles, settle, spread, with_send_buffer
 
 FULL = {"ratios": [1, 2, 5, 10, 20], "base_mbit": 1.0, "seconds": 6.0, "repetitions": 3}
 QUICK = {"ratios": [1, 4], "base_mbit": 4.0, "seconds": 0.5, "repetitions": 1}
@@ -23,30 +24,21 @@ GOODPUTS = ("c_a", "c_b", "c_total", "mptcp")
 
 def with_links(parser: ArgumentParser) -> None:
     """What the paper's two parts have in common."""
+    queue = "what a link's queue holds, at least 30 kB (default: %(default)s)"
+    both = {"nargs": 2, "metavar": ("A", "B")}
     parser.add_argument(
-        "--mode", choices=("oneway", "reqresp"), default="oneway", help="upload (the paper's ratios) or download"
+        "--mode", choices=("oneway", "reqresp"), default="oneway", help="upload, the paper's, or download"
     )
-    parser.add_argument(
-        "--rtt-ms", type=float, nargs=2, default=[20.0, 60.0], metavar=("A", "B"), help="(default: 20 60)"
-    )
-    parser.add_argument(
-        "--queue-ms", type=float, default=200.0, help="what a link's queue holds, at least 30 kB (default: %(default)s)"
-    )
+    parser.add_argument("--rtt-ms", type=float, default=[20.0, 60.0], help="(default: 20 60)", **both)
+    parser.add_argument("--queue-ms", type=float, default=200.0, help=queue)
     parser.add_argument("--primary", choices=("a", "b"), default="a", help="of Multipath TCP (default: %(default)s)")
-    parser.add_argument(
-        "--send-buffer-bytes", type=positive, metavar="N", help="the sender's SO_SNDBUF (default: the kernel tunes it)"
-    )  # fmt: skip
+    with_send_buffer(parser)
 
 
 def one_round(made: Bench, args: Namespace, number: int, **own: Any) -> dict[str, Any]:
     """Every step once, in an order of its own; a row of figures, ``failure`` instead of those that are not there."""
-    given = {
-        "mode": args.mode,
-        "seconds": args.seconds,
-        "primary": args.primary,
-        "congestion_control": args.congestion_control,
-        "send_buffer_bytes": args.send_buffer_bytes,
-    }
+    given = {"mode": args.mode, "seconds": args.seconds, "primary": args.primary}
+    given |= {"congestion_control": args.congestion_control, "send_buffer_bytes": args.send_buffer_bytes}
     line = made.experiment("bandwidth", **{**given, **own}, repetitions=1, seed=args.seed * 1000 + number)
     told: dict[str, Any] = dict.fromkeys((*GOODPUTS, "tdi", "benefit_raw", "share"))
     told["failure"] = None if line["first_failed"] is None else line["first_failed"]["reason"]
@@ -84,14 +76,8 @@ def summed(found: list[dict[str, Any]], key: str, values: list[Any]) -> list[dic
 
 def columns_of(key: str, form: str, *middle: Column) -> list[Column]:
     """Of ``summed``'s rows."""
-    benefit = quartiles("benefit", ".2f", "benefit_raw")
-    return [
-        (key, form, key),
-        ("n", "d", lambda r: r["benefit_raw"].n),
-        *middle,
-        *benefit,
-        ("most loaded", ".2f", "share"),
-    ]
+    first: list[Column] = [(key, form, key), ("n", "d", lambda r: r["benefit_raw"].n)]
+    return [*first, *middle, *quartiles("benefit", ".2f", "benefit_raw"), ("most loaded", ".2f", "share")]
 
 
 def main() -> int:
@@ -115,9 +101,7 @@ def main() -> int:
     columns = columns_of("ratio", "g", *((heading, ".2f", name) for heading, name in headings))
     columns += [("k/(k+1)", ".2f", lambda r: r["ratio"] / (1 + r["ratio"])), ("failed", "d", "failed")]
     print("goodputs in Mbit/s, medians; benefit: median and quartiles, not limited to -1 to 1")
-    table(columns, rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns, rows, found)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from argparse import Namespace
 from itertools import pairwise
 from typing import Any
 
+from benching import Column
 from reproduce_bandwidth import with_links
-from trends import Bench, Column, Progress, bench, finish, options, settle, spread, table
+from trends import Bench, Progress, bench, finish, options, settle, spread
 
 from tandem.experiment.results import quantile
 
@@ -62,17 +63,10 @@ def summed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def main() -> int:
     parser = options(__doc__)
     with_links(parser)
-    parser.add_argument(
-        "--mbit", type=float, nargs=2, default=[20.0, 10.0], metavar=("A", "B"), help="(default: 20 10)"
-    )
-    parser.add_argument(
-        "--sizes",
-        type=int,
-        nargs=2,
-        action="append",
-        metavar=("LEAST", "MOST"),
-        help="a range to draw from, B; may be given again",
-    )
+    pair = {"nargs": 2, "metavar": ("A", "B")}
+    parser.add_argument("--mbit", type=float, default=[20.0, 10.0], help="(default: 20 10)", **pair)
+    pair = {"nargs": 2, "metavar": ("LEAST", "MOST"), "action": "append"}
+    parser.add_argument("--sizes", type=int, help="a range to draw from, B; may be given again", **pair)
     args = parser.parse_args()
     settle(args, FULL, QUICK)
     rates, rtts = (dict(zip("ab", both, strict=True)) for both in (args.mbit, args.rtt_ms))
@@ -88,9 +82,7 @@ def main() -> int:
     columns += [(f"p{p}", ".2f", f"p{p}") for p in QUANTILES]
     columns += [("positive", ".2f", "positive"), ("most loaded", ".2f", "share")]
     print(f"delay benefit by size; {failed} transfers failed")
-    table(columns, rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns, rows, found)
 
 
 if __name__ == "__main__":

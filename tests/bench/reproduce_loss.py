@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 
 import path2_sweep as sweep
+from benching import Column
 from path2_sweep import MPTCP_1, MPTCP_2, TCP_1, TCP_2, Cell, Condition, Transfer, Way
-from trends import Column, Row, bench, finish, options, quartiles, settle, spread, table
+from trends import Row, bench, finish, options, quartiles, settle, spread
 
 KB = 1024
 FULL = {"bytes": [128 * KB, 512 * KB, 2048 * KB, 8192 * KB], "loss_percent": [0, 1, 2, 5, 10, 20], "repetitions": 5}
@@ -72,9 +73,7 @@ def main() -> int:
         found = sweep.measure(made, cells, args)
     rows = [row(found, size, loss, args.rtt_ms) for size in args.bytes for loss in args.loss_percent]
     print("goodput from SYN to last byte, Mbit/s; T1>M1: part of the repetitions in which TCP was the faster")
-    table(columns(), rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns(), rows, found)
 
 
 if __name__ == "__main__":

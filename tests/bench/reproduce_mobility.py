@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trends import Bench, Column, Progress, finish, options, played_bench, quartiles, settle, spread, table
+from benching import Column, say
+from trends import Bench, Progress, finish, options, played_bench, quartiles, settle, spread
 
 from tandem_bench.scenario import TICK_S, Played, ScenarioError, Timeline, from_run, load, play, replay
 
@@ -75,9 +76,7 @@ def draw(sources: Sequence[Played], activity: str, count: int, seconds: float, s
         if phases:
             able.append((played, phases))
     if not able:
-        raise SystemExit(
-            f"nothing played has {seconds:g} s of {activity!r}; hint: name other --activities, or shorter --seconds"
-        )
+        raise SystemExit(f"nothing played has {seconds:g} s of {activity!r}; hint: other --activities, or --seconds")
     found = []
     for number in range(count):
         played, phases = able[number % len(able)]
@@ -230,25 +229,20 @@ COLUMNS: list[Column] = [
 
 def main() -> int:
     parser = options(__doc__)
-    parser.add_argument(
-        "--activities",
-        nargs="+",
-        metavar="WORD",
-        help="still walk cycle tram train drive (default: still walk tram drive)",
-    )
+    activities = "still walk cycle tram train drive (default: still walk tram drive)"
+    parser.add_argument("--activities", nargs="+", metavar="WORD", help=activities)
     parser.add_argument("--seconds", type=float, help="of each transfer (default: 12)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--scenario", default="commute", help="a scenario's name or file (default: %(default)s)")
-    what.add_argument(
-        "--replay", nargs=2, action="append", metavar=("A.csv", "B.csv"), help="recorded drives; may be given again"
-    )
+    recorded = {"nargs": 2, "action": "append", "metavar": ("A.csv", "B.csv")}
+    what.add_argument("--replay", help="recorded drives; may be given again", **recorded)
     what.add_argument("--from-run", type=Path, metavar="DIR", help="a finished campaign's folder")
     args = parser.parse_args()  # fmt: skip
     settle(args, FULL, QUICK)
     played, slot_s = sources(args), args.seconds + AROUND_S
     stretches = [s for a in args.activities for s in draw(played, a, args.repetitions, slot_s, args.seed)]
     slots = planned(args, stretches)
-    print(f"{len(slots)} slots of {slot_s:g} s: {len(slots) * slot_s / 60:.1f} minutes", file=sys.stderr, flush=True)
+    say(f"{len(slots)} slots of {slot_s:g} s: {len(slots) * slot_s / 60:.1f} minutes")
     source = ", ".join(sorted({p.name for p in played}))
     links = f"two operators of {source!r}, queues as of its base stations; {args.seconds:g} s a transfer"
     told: dict[int, dict[str, Any]] = {}
@@ -269,10 +263,8 @@ def main() -> int:
     print(
         "medians; goodputs in Mbit/s; over best: Multipath TCP over the better of both TCPs, of the same stretch; behind: how often below 1"
     )
-    table(COLUMNS, rows)
     print(f"slots begun too late and played again: {missed - len(slots)}; left out: {len(slots)}")
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, COLUMNS, rows, found)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 
 import path2_sweep as sweep
+from benching import Column
 from path2_sweep import MPTCP_1, MPTCP_2, Cell, Condition, Transfer
-from trends import Column, Row, bench, finish, options, quartiles, settle, spread, table
+from trends import Row, bench, finish, options, quartiles, settle, spread
 
 KB = 1024
 FULL = {
@@ -70,9 +71,7 @@ def main() -> int:
         found = sweep.measure(made, cells, args)
     rows = [row(found, series, v, c, size) for series, v, c in conditions for size in args.bytes]
     print("share of path 2, %: median and quartiles")
-    table(columns(), rows)
-    finish(args, setting, rows, found)
-    return 0
+    return finish(args, setting, columns(), rows, found)
 
 
 if __name__ == "__main__":

@@ -16,90 +16,27 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
+from endless_flow import A_TOO, A, SubflowLostError, flow
+
 from support.emulated_links import RadioPair, radio_pair
 from support.loaded_controllers import held
-from support.two_paths import SERVER, await_true
+from support.two_paths import await_true
 from tandem.mptcp import kernels, netlink, sysctls
 from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.reader import Reader
 
 ARMS = ("reno", "lia", "olia", "balia")
-A, A_TOO, B = "10.71.1.1", "10.71.1.3", "10.71.2.1"
 SIZE = 1_000_000
-PATIENCE_S = 300.0
 JOINED_S = 30.0
 TRIES = 4
 
 
 def say(**row: Any) -> None:
     print(json.dumps(row), flush=True)
-
-
-class Flow:
-    """A connection from ``source``; the server's end has ``controller``, on every subflow on either kernel."""
-
-    def __init__(self, pair: RadioPair, controller: str, source: str, *, multipath: bool) -> None:
-        kernel = kernels.here()
-
-        def make() -> socket.socket:
-            return kernel.open_socket(socket.AF_INET, multipath=multipath)
-
-        self.listener, self.client = pair.server.inside(make), pair.probe.inside(make)
-        if v094.present():
-            self.listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
-        self.listener.bind((SERVER, 0))
-        self.listener.listen()
-        self.client.bind((source, 0))
-        self.client.settimeout(PATIENCE_S)
-        self.client.connect(self.listener.getsockname())
-        self.server, _ = self.listener.accept()
-        if not v094.present():
-            self.server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
-        self.reader = pair.server.inside(lambda: Reader(self.server))
-
-    def endless(self) -> None:
-        """The server sends as fast as it may, until ``close``."""
-        for work in (self._send, self._receive):
-            threading.Thread(target=work, daemon=True).start()
-
-    def _send(self) -> None:
-        try:
-            while True:
-                self.server.sendall(bytes(1 << 16))
-        except OSError:
-            return
-
-    def _receive(self) -> None:
-        try:
-            while self.client.recv(1 << 18):
-                pass
-        except OSError:
-            return
-
-    def acked(self) -> list[int]:
-        """Bytes, a subflow each."""
-        return [s.tcp.bytes_acked or 0 for s in self.reader.read().subflows]
-
-    def close(self) -> None:
-        for end in (self.server, self.client):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        for end in (self.server, self.client, self.listener):
-            end.close()
-
-
-@contextmanager
-def flow(pair: RadioPair, controller: str, source: str, *, multipath: bool = True) -> Iterator[Flow]:
-    made = Flow(pair, controller, source, multipath=multipath)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 class Arrivals:
@@ -111,9 +48,8 @@ class Arrivals:
         self._over = threading.Event()
         self._threads = []
         for name in ("tmp5-a", "tmp5-b"):
-            listening = pair.probe.inside(
-                lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
-            )
+            of_packets = (socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+            listening = pair.probe.inside(lambda of_packets=of_packets: socket.socket(*of_packets))
             listening.bind((name, 0x0800))
             listening.settimeout(0.2)
             thread = threading.Thread(target=self._listen, args=(name, listening), daemon=True)
@@ -191,7 +127,7 @@ def mapping(options: bytes) -> tuple[int, int] | None:
 
 def download(pair: RadioPair, source: str) -> dict[str, float]:
     arrivals = Arrivals(pair)
-    with flow(pair, "cubic", source) as one:
+    with flow(pair, "cubic", source, endless=False) as one:
         began = time.monotonic()
         threading.Thread(target=lambda: one.server.sendall(bytes(SIZE)), daemon=True).start()
         came = 0
@@ -219,20 +155,17 @@ def shares(count: int) -> None:
 def shared(pair: RadioPair, arm: str, seconds: float) -> float | None:
     """None when the connection lost a subflow meanwhile, which a lossy link does to it now and then, and nobody brings back here."""
     with flow(pair, arm, A) as many, flow(pair, "reno", A, multipath=False) as one:
-        many.endless()
-        one.endless()
-        until = time.monotonic() + JOINED_S
-        while sum(got > 0 for got in many.acked()) < 2:
-            if time.monotonic() > until:
-                return None
-            time.sleep(0.1)
-        time.sleep(4)
-        before = (many.acked(), sum(one.acked()))
-        time.sleep(seconds)
-        after = (many.acked(), sum(one.acked()))
-        if len(after[0]) < 2 or any(b <= a for a, b in zip(before[0], after[0], strict=False)):
+        try:
+            many.joined(JOINED_S)
+        except SubflowLostError:
             return None
-        return (sum(after[0]) - sum(before[0])) / max(1, after[1] - before[1])
+        time.sleep(4)
+        before = many.acked(), sum(one.acked().values())
+        time.sleep(seconds)
+        after = many.acked(), sum(one.acked().values())
+        if len(after[0]) < 2 or any(after[0].get(name, 0) <= got for name, got in before[0].items()):
+            return None
+        return (sum(after[0].values()) - sum(before[0].values())) / max(1, after[1] - before[1])
 
 
 def fairness(count: int, seconds: float, seed: int) -> None:
@@ -253,9 +186,8 @@ def fairness(count: int, seconds: float, seed: int) -> None:
         random.Random(seed).shuffle(cells)
         for number, arm in enumerate(cells):
             tries = (shared(pair, arm, seconds) for _ in range(TRIES))
-            say(
-                cell="shared", arm=arm, number=number, ratio=next((ratio for ratio in tries if ratio is not None), None)
-            )
+            ratio = next((ratio for ratio in tries if ratio is not None), None)
+            say(cell="shared", arm=arm, number=number, ratio=ratio)
 
 
 def _known() -> frozenset[str]:

@@ -18,7 +18,6 @@ is 1 when either is less than 500 × tshark or 5 × tcptrace.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -33,103 +32,83 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from support.captures import ACK, EPOCH, MS, SYN, capable, dss, first_dsn, multipath, timestamps, token
+import benching
+from benching import say
+
+from support import captures
+from support.capture_scenes import CLIENT_KEY, SERVER_KEY
+from support.captures import ACK, MS, SERVER, SYN, capable, dss, multipath, timestamps
 from tandem_server import tandem_trace_core as core
 
 SEGMENT, BURST, SNAPLEN = 1400, 46, 128
 AIMS = {"tshark": 500, "tcptrace": 5}
-CLIENT_KEY, SERVER_KEY = 0x0102030405060708, 0x1112131415161718
-FIELDS = [
-    "frame.number",
-    "frame.time_epoch",
-    "tcp.stream",
-    "tcp.seq_raw",
-    "tcp.ack_raw",
-    "tcp.len",
-    "tcp.window_size",
-    "tcp.analysis.ack_rtt",
-    "tcp.analysis.bytes_in_flight",
-    "tcp.analysis.retransmission",
-    "tcp.options.timestamp.tsval",
-    "tcp.options.timestamp.tsecr",
-    "mptcp.stream",
-    "mptcp.dsn",
-    "mptcp.ack",
-    "tcp.options.mptcp.subtype",
-]
+FIELDS = """frame.number frame.time_epoch tcp.stream tcp.seq_raw tcp.ack_raw tcp.len tcp.window_size tcp.analysis.ack_rtt
+    tcp.analysis.bytes_in_flight tcp.analysis.retransmission tcp.options.timestamp.tsval tcp.options.timestamp.tsecr
+    mptcp.stream mptcp.dsn mptcp.ack tcp.options.mptcp.subtype"""
+OPTIONS = "-n -o tcp.desegment_tcp_streams:FALSE -d tcp.port==443,data -o mptcp.analyze_mappings:TRUE"
+"""As tshark has them."""
+ETHERNET = bytes(12) + b"\x08\x00"
 
 
 class Subflow:
     """One subflow of the download, as bytes of frames."""
 
     def __init__(self, number: int) -> None:
-        self.client = bytes([10, 0, number, 1])
-        self.port = 40_000 + number
-        self.sent = 1
+        self.client, self.port, self.sent = f"10.0.{number}.1", 40_000 + number, 1
         self.delay = (20 + 25 * number) * MS
 
     def frame(self, down: bool, at_ns: int, sequence: int, ack: int, flags: int, length: int, options: bytes) -> bytes:
-        options += b"\x01" * (-len(options) % 4)
-        ends = (bytes([192, 0, 2, 9]), self.client) if down else (self.client, bytes([192, 0, 2, 9]))
-        ports = (443, self.port) if down else (self.port, 443)
-        total = 40 + len(options) + length
-        content = (
-            b"\x00" * 12 + b"\x08\x00" + struct.pack(">BBHHHBBH", 0x45, 0, total, 1, 0, 64, 6, 0) + ends[0] + ends[1]
-        )
-        content += struct.pack(
-            ">HHIIBBHHH", *ports, sequence % (1 << 32), ack % (1 << 32), (5 + len(options) // 4) << 4, flags, 4096, 0, 0
-        )
-        content = (content + options + bytes(SNAPLEN))[: min(SNAPLEN, 14 + total)]
-        seconds, rest = divmod(EPOCH + at_ns, 1_000_000_000)
+        ends, ports = ((SERVER, self.client), (443, self.port)) if down else ((self.client, SERVER), (self.port, 443))
+        segment = captures.tcp(*ports, sequence, ack, flags, bytes(min(length, SNAPLEN)), options, 4096)
+        total = 40 + len(captures.padded(options)) + length
+        content = (ETHERNET + captures.ipv4(*ends, segment, total=total))[:SNAPLEN]
+        seconds, rest = divmod(captures.EPOCH + at_ns, 1_000_000_000)
         return struct.pack("<IIII", seconds, rest, len(content), 14 + total) + content
 
 
 def generate(path: Path, size: int) -> int:
-    to_client, to_server = first_dsn(SERVER_KEY, 1), first_dsn(CLIENT_KEY, 1)
+    """How many packets."""
+    to_client, to_server = captures.first_dsn(SERVER_KEY, 1), captures.first_dsn(CLIENT_KEY, 1)
     subflows = [Subflow(number) for number in range(3)]
     packets = 0
     with path.open("wb", buffering=1 << 20) as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 1))
+
+        def put(one: Subflow, down: bool, at: int, *of: int, said: tuple[int, int], options: bytes = b"") -> None:
+            nonlocal packets
+            packets += 1
+            file.write(one.frame(down, at, *of, timestamps(*(ns // MS for ns in said)) + options))
+
         for number, one in enumerate(subflows):
             at = number * 200 * MS
-            join = multipath(1, 0, b"\x02" + token(SERVER_KEY, 1).to_bytes(4, "big") + bytes(4))
+            back = at + one.delay
+            join = multipath(1, 0, b"\x02" + captures.token(SERVER_KEY, 1).to_bytes(4, "big") + bytes(4))
             opening = (capable(1), capable(1, SERVER_KEY), capable(1, CLIENT_KEY, SERVER_KEY))
             joining = (join, multipath(1, 0, bytes(13)), multipath(1, 0, bytes(21)))
             first, second, third = joining if number else opening
-            file.write(one.frame(False, at, 0, 0, SYN, 0, timestamps(at // MS, 0) + first))
-            file.write(one.frame(True, at + one.delay, 0, 1, SYN | ACK, 0, timestamps(at // MS, at // MS) + second))
-            file.write(
-                one.frame(
-                    False, at + one.delay + 1000, 1, 1, ACK, 0, timestamps((at + one.delay) // MS, at // MS) + third
-                )
-            )
-            packets += 3
+            put(one, False, at, 0, 0, SYN, 0, said=(at, 0), options=first)
+            put(one, True, back, 0, 1, SYN | ACK, 0, said=(at, at), options=second)
+            put(one, False, back + 1000, 1, 1, ACK, 0, said=(back, at), options=third)
         at, data, turn = 700 * MS, 0, 0
         while data < size:
             one = subflows[turn % 3]
             turn += 1
             mapping = dss(ack=to_server, dsn=to_client + data, ssn=one.sent, length=SEGMENT * BURST)
-            missing: list[tuple[int, int]] = []
+            missing: list[int] = []
             for segment in range(BURST):
                 at += 60_000
-                stamps = timestamps(at // MS, (at - one.delay) // MS)
                 place = one.sent + segment * SEGMENT
                 if (packets + segment) % 200 == 7:
-                    missing.append((place, segment))
+                    missing.append(place)
                 else:
-                    file.write(one.frame(True, at, place, 1, ACK, SEGMENT, stamps + mapping))
-                    packets += 1
+                    put(one, True, at, place, 1, ACK, SEGMENT, said=(at, at - one.delay), options=mapping)
                 if segment % 2:
-                    upto = missing[0][0] if missing else place + SEGMENT
+                    upto = missing[0] if missing else place + SEGMENT
                     ack = dss(ack=to_client + data + upto - one.sent)
-                    file.write(one.frame(False, at + 20_000, 1, upto, ACK, 0, timestamps(at // MS, at // MS) + ack))
-                    packets += 1
-            for place, _ in missing:
+                    put(one, False, at + 20_000, 1, upto, ACK, 0, said=(at, at), options=ack)
+            for place in missing:
                 at += 60_000
-                file.write(
-                    one.frame(True, at, place, 1, ACK, SEGMENT, timestamps(at // MS, (at - one.delay) // MS) + mapping)
-                )
-                packets += 1
+                put(one, True, at, place, 1, ACK, SEGMENT, said=(at, at - one.delay), options=mapping)
             one.sent += SEGMENT * BURST
             data += SEGMENT * BURST
     return packets
@@ -165,7 +144,7 @@ def in_turns(actions: dict[str, tuple[Callable[[], object], int]], rounds: int) 
     """The least times of each action, which is done in so many of the rounds, spread over them."""
     times: dict[str, list[Times]] = {name: [] for name in actions}
     for number in range(rounds):
-        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        say(f"round {number + 1} of {rounds}")
         for name, (action, often) in actions.items():
             if number * often // rounds != (number - 1) * often // rounds:
                 times[name].append(once(action))
@@ -173,11 +152,10 @@ def in_turns(actions: dict[str, tuple[Callable[[], object], int]], rounds: int) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__)
     parser.add_argument("--megabytes", type=int, default=300, help="of the download (default 300)")
     parser.add_argument("--runs", type=int, default=40, help="of the native pass (default 40)")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="where the capture stays")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     missing = [name for name in ("tshark", "tcptrace") if shutil.which(name) is None]
     if missing:
@@ -186,28 +164,19 @@ def main() -> int:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as folder:
         path = args.keep or Path(folder) / "download.pcap"
-        print("making the capture", file=sys.stderr, flush=True)
+        say("making the capture")
         packets, size = generate(path, args.megabytes * 1_000_000), path.stat().st_size
-        options = [
-            "-n",
-            "-o",
-            "tcp.desegment_tcp_streams:FALSE",
-            "-d",
-            "tcp.port==443,data",
-            "-o",
-            "mptcp.analyze_mappings:TRUE",
-        ]
-        wanted = [word for field in FIELDS for word in ("-e", field)]
-        library = (
+        wanted = [word for field in FIELDS.split() for word in ("-e", field)]
+        alone = (
             f"import importlib.util as u, sys; s = u.spec_from_file_location('tandem_trace_core', {core.__file__!r})"
         )
-        alone = f"{library}; m = u.module_from_spec(s); s.loader.exec_module(m); m.analyse(sys.argv[1])"
+        alone += "; m = u.module_from_spec(s); s.loader.exec_module(m); m.analyse(sys.argv[1])"
         took = in_turns(
             {
                 "native": (lambda: core.analyse(path), args.runs),
                 "started": (program([sys.executable, "-S", "-c", alone, str(path)]), 5),
                 "packets": (lambda: core.analyse(path, packets=True), 3),
-                "tshark": (program(["tshark", *options, "-r", str(path), "-T", "fields", *wanted]), 2),
+                "tshark": (program(["tshark", *OPTIONS.split(), "-r", str(path), "-T", "fields", *wanted]), 2),
                 "tcptrace": (program(["tcptrace", "-lrn", str(path)]), args.runs // 2),
             },
             args.runs,
@@ -222,9 +191,8 @@ def main() -> int:
         rate = packets / own[0] / 1e6
         print(f"{packets} packets, {size / 1e6:.0f} MB, of a download of {args.megabytes} MB")
         print(f"native pass: {own[0] * 1e3:.1f} ms with bins ({rate:.1f} million packets a second)")
-        print(
-            f"  {took['started'][0] * 1e3:.1f} ms with Python's start, {took['packets'][0] * 1e3:.1f} ms with packets"
-        )
+        with_start, with_packets = (took[name][0] * 1e3 for name in ("started", "packets"))
+        print(f"  {with_start:.1f} ms with Python's start, {with_packets:.1f} ms with packets")
         for name, (clock, processor) in ratios.items():
             words = f"{clock:.1f} times as fast by the clock, {processor:.1f} times by the processor's time"
             print(f"{name}: {took[name][0]:.3f} s; the native pass is {words}")

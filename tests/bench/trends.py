@@ -4,7 +4,6 @@ progress. Every figure comes out of an experiment's own result."""
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import random
 import sys
@@ -17,6 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
+
+import benching
+from benching import Column, Row, say, table
 
 from support.emulated_links import RadioPair, no_link, played_pair, served_pair
 from support.experiment_process import parameters, run
@@ -51,15 +53,17 @@ def spread(values: Iterable[float | None]) -> Spread:
 
 def options(about: str | None, *, controller: str = "cubic") -> argparse.ArgumentParser:
     """The options that all have. Those of a script's own that default to None are filled by ``settle``."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(about, json_file="table, setting and every transfer as JSON too")
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="table, setting and every transfer as JSON too")
     parser.add_argument("--seed", type=int, default=1, help="of the random order and all that is drawn (default: 1)")
     parser.add_argument("--repetitions", type=positive, metavar="N", help="of every cell of the table")
-    parser.add_argument(
-        "--congestion-control", default=controller, metavar="NAME", help="at the sender (default: %(default)s)"
-    )
+    parser.add_argument("--congestion-control", default=controller, metavar="NAME", help="at the sender (%(default)s)")
     return parser
+
+
+def with_send_buffer(parser: argparse.ArgumentParser) -> None:
+    told = "the sender's SO_SNDBUF (default: the kernel tunes it)"
+    parser.add_argument("--send-buffer-bytes", type=positive, metavar="N", help=told)
 
 
 def positive(text: str) -> int:
@@ -111,19 +115,11 @@ class Bench:
         """What was measured with, told as the first lines of the output too."""
         there = self.pair.server.inside(lambda: sysctls.read(("net.mptcp.scheduler", *SERVER_BUFFERS)))
         probe = self.pair.probe.inside(lambda: sysctls.read(("net.mptcp.path_manager", *SERVER_BUFFERS)))
-        found = {
-            "kernel": platform.release(),
-            "scheduler": there["net.mptcp.scheduler"],
-            "path_manager": probe["net.mptcp.path_manager"],
-            "congestion_control": args.congestion_control,
-            "server_tcp_wmem": there["net.ipv4.tcp_wmem"],
-            "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"],
-            "links": links,
-            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None),
-            "seed": args.seed,
-            "repetitions": args.repetitions,
-            "quick": args.quick,
-        }
+        found = {"kernel": platform.release(), "scheduler": there["net.mptcp.scheduler"]}
+        found |= {"path_manager": probe["net.mptcp.path_manager"], "congestion_control": args.congestion_control}
+        found |= {"server_tcp_wmem": there["net.ipv4.tcp_wmem"], "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"]}
+        found |= {"links": links, "send_buffer_bytes": getattr(args, "send_buffer_bytes", None)}
+        found |= {"seed": args.seed, "repetitions": args.repetitions, "quick": args.quick}
         print(
             f"kernel {found['kernel']}, scheduler {found['scheduler']}, path manager {found['path_manager']}, controller "
             f"{found['congestion_control']}\nlinks: {links}\nseed {args.seed}, {args.repetitions} repetitions"
@@ -181,8 +177,7 @@ class Progress:
             return
         self.told_s, gone = now, now - self.begun_s
         left = gone / self.done * (self.of - self.done)
-        far = f"{self.done}/{self.of} {self.what}, {gone:.0f} s, about {left:.0f} s left {now_doing}"
-        print(far, file=sys.stderr, flush=True)
+        say(f"{self.done}/{self.of} {self.what}, {gone:.0f} s, about {left:.0f} s left {now_doing}")
 
 
 def in_random_order(args: argparse.Namespace, cells: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
@@ -196,11 +191,6 @@ def in_random_order(args: argparse.Namespace, cells: Sequence[Cell]) -> Iterator
             progress.step(f"(last: {', '.join(map(str, cell))})")
 
 
-Row = dict[str, Any]
-Column = tuple[str, str, str | Callable[[Row], Any]]
-"""A heading, the format of its values (as of ``format``), and where a row has them."""
-
-
 def quartiles(heading: str, form: str, of: str | Callable[[Row], Spread]) -> list[Column]:
     """Columns for a ``Spread`` of a row: median and quartiles."""
 
@@ -210,23 +200,13 @@ def quartiles(heading: str, form: str, of: str | Callable[[Row], Spread]) -> lis
     return [(heading, form, part("median")), ("q1", form, part("q1")), ("q3", form, part("q3"))]
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    """Print it; what is None is a dash."""
-    cells = [[heading for heading, *_ in columns]]
-    for row in rows:
-        values = [row[where] if isinstance(where, str) else where(row) for *_, where in columns]
-        cells.append(["–" if v is None else format(v, form) for v, (_, form, _) in zip(values, columns, strict=True)])
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    for row in cells:
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
-    sys.stdout.flush()
-
-
-def finish(args: argparse.Namespace, setting: dict[str, Any], rows: list[Row], measured: Any) -> None:
-    """Write the JSON, when asked for."""
-    if args.json is not None:
-        told = {"setting": setting, "table": rows, "measured": measured}
-        args.json.write_text(json.dumps(told, indent=1, default=_plain) + "\n")
+def finish(
+    args: argparse.Namespace, setting: dict[str, Any], columns: Sequence[Column], rows: list[Row], measured: Any
+) -> int:
+    """Print the table, and write the JSON, when asked for."""
+    table(columns, rows)
+    benching.keep(args.json, {"setting": setting, "table": rows, "measured": measured}, _plain)
+    return 0
 
 
 def _plain(value: object) -> Any:

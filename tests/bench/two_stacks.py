@@ -8,13 +8,13 @@ rates are a few Mbit/s, look at ratios. ``--image stock`` on both sides must agr
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
-import statistics
 import sys
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
+
+import benching
+from benching import Row, say, student
 
 from tandem_bench.kernel import image
 from tandem_bench.kernel.image import Image, ImageError
@@ -22,8 +22,6 @@ from tandem_bench.kernel.machine import REPOSITORY, VmError, run
 
 SCENE = Path(__file__).with_name("stacks_scene.py")
 CONGESTION = REPOSITORY / "build/congestion/coupled.bpf.o"
-STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 9: 2.26, 14: 2.14, 19: 2.09}
-"""Two-sided 95 %, by degrees of freedom."""
 VALUES = (
     ("shares", "share_a", "share of link a", 1.0),
     ("shares", "goodput_bit_per_s", "goodput, Mbit/s", 1e6),
@@ -32,54 +30,37 @@ VALUES = (
     ("shared", "ratio", "Multipath TCP / one TCP", 1.0),
 )
 SIDES = ("image", "beside")
-Row = dict[str, Any]
+Cells = dict[tuple[str, str], tuple[int, float, float, float]]
+"""By what is measured and the arm: n, mean, interval."""
 
 
-def measured(found: Image, args: argparse.Namespace) -> tuple[Row, list[Row]]:
+def measured(found: Image, args: Namespace) -> tuple[Row, list[Row]]:
     """What the scene says on one kernel: the kernel, and its rows. VmError when it does not come to an end."""
     modules = "modprobe -a tun veth sch_tbf sch_htb 2>/dev/null; mkdir -p /run/netns"
     scene = f"python3 {SCENE} {args.repetitions} {args.seconds:g} {args.seed}"
     files = {"coupled.bpf.o": CONGESTION.read_bytes()} if found.stock and CONGESTION.exists() else {}
     command = f"{modules}; PYTHONPATH={REPOSITORY}/tests:$PYTHONPATH TANDEM_CONGESTION={{folder}}/coupled.bpf.o {scene}"
-    done = run(
-        ["sh", "-c", command],
-        files,
-        timeout_s=args.timeout,
-        memory_mb=1024,
-        kernel=found.file,
-        append="oops=panic",  # else one in the scene leaves a machine that waits for its time to be up
-    )
+    machine = {"timeout_s": args.timeout, "memory_mb": 1024, "kernel": found.file}
+    # Without the panic one in the scene leaves a machine that waits for its time to be up.
+    done = run(["sh", "-c", command], files, **machine, append="oops=panic")
     if done.exit != 0:
         raise VmError(f"the scene ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
     head, *rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return head, rows
 
 
-def interval(values: list[float]) -> tuple[float, float, float]:
-    """Mean and its 95 % interval, by Student's t."""
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, -math.inf, math.inf
-    half = STUDENT[max(k for k in STUDENT if k <= len(values) - 1)] * statistics.stdev(values) / math.sqrt(len(values))
-    return mean, mean - half, mean + half
-
-
-def cells(rows: list[Row]) -> dict[tuple[str, str], tuple[int, float, float, float]]:
-    """By what is measured and the arm: n, mean, interval."""
-    found = {}
+def cells(rows: list[Row]) -> Cells:
+    found: Cells = {}
     for cell, key, title, unit in VALUES:
         for arm in dict.fromkeys(row["arm"] for row in rows if row["cell"] == cell):
-            values = [
-                row[key] / unit for row in rows if (row["cell"], row["arm"]) == (cell, arm) and row[key] is not None
-            ]
+            mine = [row[key] for row in rows if (row["cell"], row["arm"]) == (cell, arm)]
+            values = [value / unit for value in mine if value is not None]
             if values:
-                found[title, arm] = (len(values), *interval(values))
+                found[title, arm] = (len(values), *student(values))
     return found
 
 
-def table(
-    heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]
-) -> tuple[list[str], int]:
+def table(heads: list[Row], sides: list[Cells]) -> tuple[list[str], int]:
     """Its lines, and in how many the two sides' intervals do not overlap."""
     lines = [f"{side}: Linux {head['linux']} ({_stack(head)})" for side, head in zip(SIDES, heads, strict=True)]
     lines.append(f"{'':48} {SIDES[0]:>36} {SIDES[1]:>36}")
@@ -103,7 +84,7 @@ def _stack(head: Row) -> str:
     return f"{head['kernel']}, scheduler {head['scheduler']}"
 
 
-def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]) -> None:
+def drawn(file: Path, heads: list[Row], sides: list[Cells]) -> None:
     """One figure: a panel a quantity, both kernels beside each other with their intervals."""
     import matplotlib as mpl
 
@@ -115,11 +96,8 @@ def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[
     for panel, title in zip(axes, titles, strict=True):
         arms = list(dict.fromkeys(arm for side in sides for what, arm in side if what == title))
         for number, (head, side) in enumerate(zip(heads, sides, strict=True)):
-            points = [
-                (place + 0.2 * number - 0.1, *side[title, arm][1:])
-                for place, arm in enumerate(arms)
-                if (title, arm) in side
-            ]
+            there = [(place, arm) for place, arm in enumerate(arms) if (title, arm) in side]
+            points = [(place + 0.2 * number - 0.1, *side[title, arm][1:]) for place, arm in there]
             middles = [point[1] for point in points]
             bars = [[p[1] - p[2] for p in points], [p[3] - p[1] for p in points]]
             label = f"{SIDES[number]}: {_stack(head)}"
@@ -133,14 +111,13 @@ def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benching.parser(__doc__, json_file="every measurement as JSON too")
     parser.add_argument("--image", required=True, metavar="FILE|stock", help="a bzImage of Multipath TCP v0.94")
     parser.add_argument("--beside", default="stock", metavar="stock|FILE", help="the other side (default stock)")
     parser.add_argument("--repetitions", type=int, default=5, metavar="N", help="of each cell (default 5)")
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="of each measurement beside a TCP")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random order (default 1)")
     parser.add_argument("--timeout", type=float, default=3600.0, metavar="S", help="for one machine")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="every measurement as JSON too")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="the table as a figure")
     args = parser.parse_args()
     heads: list[Row] = []
@@ -149,12 +126,12 @@ def main() -> int:
     try:
         images = [image.read(name) for name in (args.image, args.beside)]
         for found in images:
-            print(f"{'stock' if found.stock else found.file}: booting", file=sys.stderr, flush=True)
+            say(f"{'stock' if found.stock else found.file}: booting")
             head, rows = measured(found, args)
             heads.append(head)
             raw.append({**head, "rows": rows})
             sides.append(cells(rows))
-            print(f"{head['linux']}: {len(rows)} measurements", file=sys.stderr, flush=True)
+            say(f"{head['linux']}: {len(rows)} measurements")
     except ImageError as error:
         print(f"two_stacks.py: {error}", file=sys.stderr)
         return 2
@@ -163,8 +140,7 @@ def main() -> int:
         return 3
     lines, apart = table(heads, sides)
     print("\n".join(lines))
-    if args.json is not None:
-        args.json.write_text(json.dumps(raw, indent=1) + "\n")
+    benching.keep(args.json, raw)
     if args.svg is not None:
         drawn(args.svg, heads, sides)
     same = all(found.stock for found in images)

@@ -5,8 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from account import Account
-from places import Place, PlacesError, places
+from probe import Account, Place, PlacesError, places
 
 from tandem.app.config import Config, ConfigError, load
 
@@ -14,26 +13,17 @@ from tandem.app.config import Config, ConfigError, load
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hardware", "a real probe with real modems")
     group.addoption("--config", type=Path, help="the collector's configuration: names slots, paths and the server")
-    group.addoption(
-        "--port",
-        action="append",
-        default=[],
-        metavar="NAME=DEVICE",
-        help="a modem that discovery does not find, or the bench's; several times for several modems",
-    )
+    named = "a modem that discovery does not find, or the bench's; several times for several modems"
+    group.addoption("--port", action="append", default=[], metavar="NAME=DEVICE", help=named)
     group.addoption("--sys", type=Path, default=Path("/sys"), metavar="FOLDER", help="where sysfs is; default: /sys")
     group.addoption("--polls", type=int, default=30, metavar="N", help="polls of the cadence test; default: 30")
     group.addoption("--unplug", action="store_true", help="asks you to unplug each modem and to plug it in again")
     group.addoption(
         "--patience", type=float, default=120.0, metavar="S", help="how long it waits for you; default: 120"
     )
-    group.addoption(
-        "--report",
-        type=Path,
-        default=Path("hardware-report.json"),
-        metavar="FILE",
-        help="where the report goes, beside what is printed; default: hardware-report.json",
-    )
+    file = Path("hardware-report.json")
+    where = f"where the report goes, beside what is printed; default: {file}"
+    group.addoption("--report", type=Path, default=file, metavar="FILE", help=where)
 
 
 @pytest.fixture(scope="session")
@@ -79,18 +69,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for report in terminalreporter.getreports(kind)
     }
     file: Path = config.getoption("--report")
-    told = {
-        "format": "tandem-hardware/1",
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        **account.as_json(),
-        "tests": outcomes,
-    }
+    told = {"format": "tandem-hardware/1", "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    told |= {**account.as_json(), "tests": outcomes}
     spare = file.with_name(f"{file.name}.tmp")
     spare.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     spare.replace(file)
     terminalreporter.section("the probe's report")
     for line in account.lines():
         terminalreporter.write_line(line)
-    terminalreporter.write_line(
-        f"{file}: attach it to a new driver; identities are removed, look it through all the same"
-    )
+    attach = "attach it to a new driver; identities are removed, look it through all the same"
+    terminalreporter.write_line(f"{file}: {attach}")

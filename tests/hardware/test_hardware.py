@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
-from account import Account
-from places import Place
+from probe import Account, Place
 
 from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig

@@ -4,9 +4,13 @@ The contents are what pi-gen, raspberrypi-sys-mods and userconf-pi put there. Ma
 (sfdisk, mkfs.fat, mke2fs), none of which ``tandem-image`` uses, so that a mistake in its own table cannot cancel itself.
 """
 
+import base64
+import io
 import lzma
 import shutil
 import subprocess
+import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +84,15 @@ def boot_files(image: Path) -> dict[str, str]:
     place = f"{image}@@{BOOT_START * 512}"
     names = [name.removeprefix("::/") for name in _run("mdir", "-b", "-i", place, "::").splitlines()]
     return {name: _run("mtype", "-i", place, f"::/{name}") for name in names}
+
+
+def carried(script: str) -> Iterator[tuple[tarfile.TarInfo, str]]:
+    """What firstrun.sh brings: each entry with its text, or where a link leads."""
+    packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        for entry in archive:
+            content = archive.extractfile(entry) if entry.isfile() else None
+            yield entry, entry.linkname if content is None else content.read().decode()
 
 
 def _laid(folder: Path, contents: dict[str, str | None]) -> Path:

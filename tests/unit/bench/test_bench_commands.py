@@ -2,10 +2,7 @@
 
 import pytest
 
-from tandem_bench import BenchError, ExitCode
 from tandem_bench.cli.main import main
-from tandem_bench.requirements import MachineError
-from tandem_bench.scenario import ScenarioError
 
 
 @pytest.mark.parametrize(
@@ -29,10 +26,3 @@ def test_a_mistake_is_one_line(words: str, status: int, said: str, capsys: pytes
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"tandem-bench {words.split()[0]}: ")
     assert said in line
-
-
-def test_an_error_knows_its_status() -> None:
-    assert MachineError("no TUN").status == ExitCode.ENVIRONMENT
-    assert ScenarioError("a.toml", 2, "wrong", "hint: right").status == ExitCode.USAGE
-    assert isinstance(ScenarioError("a.toml", 2, "wrong", "hint: right"), ValueError)
-    assert BenchError("stopped", ExitCode.INTERRUPTED).status == 130

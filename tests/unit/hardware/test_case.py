@@ -22,9 +22,7 @@ def test_every_part_fits_with_its_clearance_and_antennas_are_clear(of: dict[str,
     assert case.faults(of, PARTS) == []
 
 
-def test_the_makefile_gets_the_sizes_of_the_bill_of_materials_and_hears_whether_all_fits(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_makefile_gets_the_sizes_of_the_bill_of_materials_and_hears_whether_all_fits(capsys, monkeypatch):
     assert main(["sizes"]) == 0
     assert capsys.readouterr().out == (case.FOLDER / "parts.scad").read_text(encoding="utf-8")
     assert main(["fit"]) == 0

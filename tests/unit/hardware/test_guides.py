@@ -38,9 +38,7 @@ NEVER = re.compile(
 def test_every_kind_of_record_is_told_of() -> None:
     assert all(f"**{sentence}**" in COMMUTER for sentence in TOLD)
     told = [name for names in TOLD.values() for name in names]
-    assert sorted(told) == sorted(MEASUREMENTS), (
-        "a kind of record that the commuter's page does not tell of, or that is gone"
-    )
+    assert sorted(told) == sorted(MEASUREMENTS), "a kind of record that the page does not tell of, or that is gone"
 
 
 def test_nothing_is_recorded_that_is_said_not_to_be() -> None:
@@ -53,46 +51,38 @@ def test_nothing_is_recorded_that_is_said_not_to_be() -> None:
     assert "probe" in COMMON_TAGS
 
 
-def test_the_cells_are_admitted() -> None:
+def test_the_cells_the_numbers_and_the_modes_are_those_of_the_code() -> None:
+    def key(table: str, name: str):  # type: ignore[no-untyped-def]
+        return next(key for key in TABLES[table] if key.name == name)
+
+    mode, radius = key("position", "mode"), key("position.home_zone", "radius_m")
     assert {"eci", "tac", "plmn"} <= {field.name for field in MEASUREMENTS["radio"].fields}
-    assert "They are recorded in every mode, at home too." in COMMUTER
+    assert (key("polling", "period_s").default, key("capture", "snaplen_bytes").default) == (1.0, 128)
+    assert 0.9 < key("position", "grid_deg").default * 111.2 < 1.2
+    assert (radius.minimum, radius.maximum, mode.default) == (100, 20_000, "off")
     # Of the position itself unit/collector/position/test_position_privacy.py proves it.
-    assert "no position is recorded, in any mode" in COMMUTER
-    assert "in every mode of position and in home zones too" in CONSENT
-
-
-def _key(table: str, name: str):  # type: ignore[no-untyped-def]
-    return next(key for key in TABLES[table] if key.name == name)
-
-
-def test_the_numbers_are_the_defaults() -> None:
-    assert _key("polling", "period_s").default == 1.0
-    assert _key("capture", "snaplen_bytes").default == 128
-    assert "the first 128 bytes of each packet" in COMMUTER
-    assert "the first 128 bytes of each packet" in CONSENT
-    grid_deg = _key("position", "grid_deg").default
-    assert 0.9 < grid_deg * 111.2 < 1.2
-    assert "rounded to about one kilometre" in COMMUTER
-    assert "grid of about one kilometre" in CONSENT
-    radius = _key("position.home_zone", "radius_m")
-    assert (radius.minimum, radius.maximum) == (100, 20_000)
-    assert "each from 100 m to 20 km in radius" in CONSENT
-
-
-def test_the_modes_are_those_of_the_configuration() -> None:
-    mode = _key("position", "mode")
+    for words in (
+        "They are recorded in every mode, at home too.",
+        "no position is recorded, in any mode",
+        "the first 128 bytes of each packet",
+        "rounded to about one kilometre",
+    ):
+        assert words in COMMUTER, words
+    for words in (
+        "in every mode of position and in home zones too",
+        "the first 128 bytes of each packet",
+        "grid of about one kilometre",
+        "each from 100 m to 20 km in radius",
+    ):
+        assert words in CONSENT, words
     for text in (COMMUTER, CONSENT):
         assert tuple(re.findall(r"☐ \*\*(\w+)\*\* –", text)) == mode.choices
-    assert mode.default == "off"
 
 
-def test_each_guide_is_in_the_list() -> None:
+def test_each_guide_is_listed_where_kits_are_handed_out() -> None:
     listed = (FIELD / "hand-out.md").read_text(encoding="utf-8")
     assert [name for name in guides.NAMES if f"`{name}`" not in listed] == []
-
-
-def test_the_guides_are_named_where_kits_are_handed_out() -> None:
-    assert "(commuter.md)" in (FIELD / "hand-out.md").read_text(encoding="utf-8")
+    assert "(commuter.md)" in listed
     assert "field/log.md" in (ROOT / "docs" / "silent-kit.md").read_text(encoding="utf-8")
 
 
@@ -148,9 +138,8 @@ def test_what_a_controller_has_and_a_modem_needs() -> None:
 
 def test_the_units_file_starts_what_there_is() -> None:
     unit = (ROOT / "firmware" / "bench" / "system" / "tandem-bench-gadget.service").read_text(encoding="utf-8")
-    values = dict(
-        pair.split("=") for line in re.findall(r"^Environment=(.*)$", unit, re.MULTILINE) for pair in line.split()
-    )
+    given = re.findall(r"^Environment=(.*)$", unit, re.MULTILINE)
+    values = dict(pair.split("=") for line in given for pair in line.split())
     lines = re.findall(r"^ExecStart(?:Pre)?=/opt/tandem/\.venv/bin/tandem-bench (.*)$", unit, re.MULTILINE)
     assert len(lines) == 2
     for line in lines:
@@ -166,20 +155,13 @@ WITH_BROWSER = pytest.mark.skipif(
 
 
 @WITH_BROWSER
-@pytest.mark.parametrize("call", ["", LONG])
-def test_the_commuters_page_is_one_side_of_a4(call: str, tmp_path: Path) -> None:
+def test_the_commuters_page_is_one_side_of_a4_or_refused(tmp_path, monkeypatch, capsys):
     out = tmp_path / "page.pdf"
-    arguments = ["--probe", "institute-of-mobile-kit-117b", "--call", call, "--position", "full", "--out", str(out)]
+    arguments = ["--probe", "institute-of-mobile-kit-117b", "--call", LONG, "--position", "full", "--out", str(out)]
     assert main(["guide", "commuter", *arguments]) == 0
     assert guides.sheets(out.read_bytes()) == [A4]
-
-
-@WITH_BROWSER
-def test_a_commuters_page_that_does_not_fit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    out.unlink()
     monkeypatch.setattr(guides, "SIZES", guides.SIZES[-1:])
-    out = tmp_path / "page.pdf"
     assert main(["guide", "commuter", "--call", "far too long " * 400, "--out", str(out)]) == 2
     assert "has to fit on one; hint: a shorter --call" in capsys.readouterr().err
     assert not out.exists()
@@ -215,22 +197,17 @@ def test_a_blank_is_filled_or_a_line_to_write_on() -> None:
     assert empty.count('class="blank"') == 2
 
 
-@pytest.mark.parametrize("mode", guides.POSITIONS)
-def test_the_positions_mode_is_ticked(mode: str) -> None:
-    page = guides.page("commuter", {}, mode)
-    assert re.findall(r"☑ <strong>(\w+)</strong>", page) == [mode]
-    assert page.count("☐") == 2
-
-
-def test_nobody_ticks_the_participants_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_positions_mode_is_ticked_and_nobody_ticks_the_participants_boxes(tmp_path, capsys):
+    for mode in guides.POSITIONS:
+        page = guides.page("commuter", {}, mode)
+        assert re.findall(r"☑ <strong>(\w+)</strong>", page) == [mode]
+        assert page.count("☐") == 2
     assert main(["guide", "consent", "--position", "full", "--out", str(tmp_path / "x.html")]) == 2
     assert "leave out --position" in capsys.readouterr().err
     assert "☑" not in guides.page("consent", {})
 
 
-def test_html_needs_no_browser(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_html_needs_no_browser(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TANDEM_CHROMIUM", "/nowhere/chromium")
     out = tmp_path / "page.html"
     assert main(["guide", "commuter", "--format", "html", "--out", str(out)]) == 0
@@ -240,14 +217,10 @@ def test_html_needs_no_browser(
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_the_lights_table_has_every_state_gravest_first() -> None:
+def test_the_lights_table_has_every_state_gravest_first_and_they_differ_without_their_colours() -> None:
     page = guides.page("commuter", {})
     at = [page.index(state.means) for state in STATES]
     assert at == sorted(at)
     assert page.count('<code class="blinks ') == len(STATES)
-
-
-def test_the_lights_look_different_without_their_colours() -> None:
-    drawn = [pages.bars(state) for state in STATES]
-    assert len(set(drawn)) == len(drawn)
-    assert len({pages.looks(state) for state in STATES}) == len(STATES)
+    for look in (pages.bars, pages.looks):
+        assert len({look(state) for state in STATES}) == len(STATES)

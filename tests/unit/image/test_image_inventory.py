@@ -1,13 +1,10 @@
 """The inventory as Ansible itself reads it, the server's invitation, and only a removable disk that nobody uses becomes a card."""
 
-import base64
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -91,16 +88,9 @@ def test_without_invite_the_fleets_server_is_asked(server, tmp_path):
     code = "invite_" + "d" * 43
     said = json.dumps({"probe": "kit-01", "code": code})
     assert server(f"[ \"$*\" = 'probe invite kit-01 --json' ] && echo '{said}'") == 0
-    with (tmp_path / "kit-01.img").open("rb") as image:
-        script = subprocess.run(
-            ["mtype", "-i", f"{image.name}@@{stock_images.BOOT_START * 512}", "::/firstrun.sh"],
-            capture_output=True,
-            check=True,
-            env={**os.environ, "MTOOLS_SKIP_CHECK": "1"},
-        ).stdout
-    packed = script.partition(b"<<'FILES'")[2].partition(b"\n")[2].partition(b"\nFILES\n")[0]
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
-        assert json.loads(archive.extractfile("etc/tandem/enrol.json").read())["code"] == code
+    files = stock_images.boot_files(tmp_path / "kit-01.img")
+    brought = {entry.name: text for entry, text in stock_images.carried(files["firstrun.sh"])}
+    assert json.loads(brought["etc/tandem/enrol.json"])["code"] == code
 
 
 def test_a_server_that_gives_none_is_told_in_a_line(server, capsys):
@@ -110,18 +100,14 @@ def test_a_server_that_gives_none_is_told_in_a_line(server, capsys):
     assert (told.count("\n"), "; hint: " in told) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+def test_what_a_server_gives_and_is_none_is_told_in_a_line():
+    for given, said in (
         ('{"probe": "kit-02", "code": null}', "the invitation is for 'kit-02', not 'kit-01'; hint: "),
         ('{"probe": "kit-01", "code": null}', "the invitation has no code; hint: "),
         ("welcome", "the invitation is no JSON object; hint: "),
-    ],
-)
-def test_what_a_server_gives_and_is_none_is_told_in_a_line(given, said):
-    with pytest.raises(ImageError, match=said) as caught:
-        invitation("kit-01", given)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(ImageError, match=rf"^.*{said}.*$"):
+            invitation("kit-01", given)
 
 
 def test_a_server_that_does_not_answer_is_told_in_a_line(fleet, stocks, capsys, monkeypatch):
@@ -139,19 +125,16 @@ def test_a_server_that_does_not_answer_is_told_in_a_line(fleet, stocks, capsys, 
     assert (told.count("\n"), "; hint: --invite FILE" in told) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
+def test_a_wrong_variable_is_named_in_a_line(operator_key):
+    good = {"tandem_operator_keys": [operator_key], "tandem_server_name": "server.example"}
+    short = {"country": "DE", "ssid": "home", "password": "short"}
+    for variable, value, said in (
         ("tandem_operator_keys", [], "tandem_operator_keys is empty: nobody could log in; hint: "),
         ("tandem_operator_keys", ["ssh-ed25519 AAAAC3Nza"], "is cut or changed; hint: "),
         ("tandem_operator_keys", ["-----BEGIN OPENSSH PRIVATE KEY-----"], "not a public SSH key; hint: "),
         ("tandem_wifi", {"ssid": "home"}, "tandem_wifi.country is missing"),
         ("tandem_wifi", {"country": False}, "tandem_wifi.country cannot be used; hint: two capitals"),
-        (
-            "tandem_wifi",
-            {"country": "DE", "ssid": "home", "password": "short"},
-            "tandem_wifi.password cannot be used; hint: 8 to 63",
-        ),
+        ("tandem_wifi", short, "tandem_wifi.password cannot be used; hint: 8 to 63"),
         ("tandem_wifi", {"country": "DE", "ssid": "a\nb"}, "tandem_wifi.ssid cannot be used; hint: text of one line"),
         ("tandem_server_name", "", "tandem_server_name is missing; hint: "),
         ("tandem_server_name", "https://x", "tandem_server_name cannot be used; hint: "),
@@ -159,15 +142,11 @@ def test_a_server_that_does_not_answer_is_told_in_a_line(fleet, stocks, capsys, 
         ("tandem_paths", [{"apn": 5}], "tandem_paths[0].apn cannot be used; hint: text of one line, in quotes"),
         ("tandem_paths", {"a": 1}, "tandem_paths is no list; hint: "),
         ("tandem_user", "root", "tandem_user cannot be used; hint: "),
-    ],
-)
-def test_a_wrong_variable_is_named_in_a_line(operator_key, variable, value, said):
-    good = {"tandem_operator_keys": [operator_key], "tandem_server_name": "server.example"}
-    with pytest.raises(ImageError) as caught:
-        settings("kit-01", {**good, variable: value})
-    told = str(caught.value)
-    assert said in told
-    assert (told.count("\n"), "; hint: " in told) == (0, True)
+    ):
+        with pytest.raises(ImageError) as caught:
+            settings("kit-01", {**good, variable: value})
+        told = str(caught.value)
+        assert (said in told, told.count("\n"), "; hint: " in told) == (True, 0, True), told
 
 
 def test_a_cas_private_key_does_not_get_onto_a_probe(fleet, monkeypatch, capsys):
@@ -189,13 +168,9 @@ def part(*places):
     return {"name": "sdx1", "mountpoints": list(places)}
 
 
-def test_a_card_in_a_reader_is_taken():
+def test_a_card_in_a_reader_is_taken_and_every_other_is_refused():
     card.refuse(disk(children=[part(None)]))
-
-
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
+    for told, said in (
         (disk(rm=False, children=[part("/")]), "is a disk of this machine, not a card, with /; hint: "),
         (disk(rm=False), "is a disk of this machine, not a card; hint: "),
         (disk(children=[part("/media/me/bootfs")]), r"is mounted: /media/me/bootfs; hint: umount /dev/sdx\?\*"),
@@ -204,12 +179,10 @@ def test_a_card_in_a_reader_is_taken():
         (disk(ro=True), "is read-only; hint: slide the card's lock"),
         (disk(size=0), "the reader is empty; hint: put a card into it"),
         (disk(size=8 * GB), "is too small; hint: 16 GB"),
-    ],
-)
-def test_every_other_is_refused(told, said):
-    with pytest.raises(ImageError, match=said) as caught:
-        card.refuse(told)
-    assert (caught.value.status, str(caught.value).count("\n")) == (1, 0)
+    ):
+        with pytest.raises(ImageError, match=said) as caught:
+            card.refuse(told)
+        assert (caught.value.status, str(caught.value).count("\n")) == (1, 0)
 
 
 def test_this_machines_own_disk_is_refused_before_anything_is_done(fleet, monkeypatch, capsys):
@@ -231,15 +204,6 @@ def test_what_is_not_there_is_told(tmp_path):
             card.check(device)
 
 
-def test_the_columns_are_lsblks_own():
-    if shutil.which("lsblk") is None:
-        pytest.skip("no lsblk here")
-    listed = subprocess.run(["lsblk", "--json", "--bytes", "--output", card._COLUMNS], capture_output=True, check=False)
-    assert listed.returncode == 0, listed.stderr
-    for one in json.loads(listed.stdout)["blockdevices"]:
-        assert card.named(one).startswith(one["path"])
-
-
 def test_a_card_that_gives_back_something_else_is_told(tmp_path):
     image, device = tmp_path / "image", tmp_path / "card"
     image.write_bytes(bytes(3 << 20))
@@ -253,17 +217,15 @@ def test_a_card_that_gives_back_something_else_is_told(tmp_path):
             card.compare(image, opened.fileno(), device)
 
 
-@pytest.mark.parametrize(("status", "said"), [(0, None), (1, "rpi-imager failed; hint: ")])
-def test_rpi_imager_writes_the_card_where_it_is_installed(tmp_path, monkeypatch, status, said):
+def test_rpi_imager_writes_the_card_where_it_is_installed(tmp_path, monkeypatch):
     """Its command line alone: the program is not packaged everywhere."""
-    (tmp_path / "rpi-imager").write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/asked\nexit {status}\n')
-    (tmp_path / "rpi-imager").chmod(0o755)
-    (tmp_path / "sudo").write_text('#!/bin/sh\nshift\nexec "$@"\n')
-    (tmp_path / "sudo").chmod(0o755)
+    for name, text in {"sudo": 'shift\nexec "$@"', "rpi-imager": f'echo "$*" >{tmp_path}/asked\nexit $STATUS'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    if said is None:
-        card.write_as_root(tmp_path / "image", tmp_path / "card")
-    else:
-        with pytest.raises(ImageError, match=said):
-            card.write_as_root(tmp_path / "image", tmp_path / "card")
+    monkeypatch.setenv("STATUS", "0")
+    card.write_as_root(tmp_path / "image", tmp_path / "card")
     assert (tmp_path / "asked").read_text() == f"--cli {tmp_path}/image {tmp_path}/card\n"
+    monkeypatch.setenv("STATUS", "1")
+    with pytest.raises(ImageError, match="rpi-imager failed; hint: "):
+        card.write_as_root(tmp_path / "image", tmp_path / "card")

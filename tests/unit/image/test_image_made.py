@@ -1,10 +1,7 @@
 """./kit image as a person types it: what is on the image, and what it says where it cannot be made."""
 
-import base64
-import io
 import json
 import shutil
-import tarfile
 import time
 from pathlib import Path
 
@@ -71,25 +68,18 @@ def made(fleet, stocks, monkeypatch):
     return make
 
 
-def carried(script):
-    """What firstrun.sh brings: paths with mode and text, or where a link leads."""
-    packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
-        return {
-            f"/{entry.name}": entry.linkname
-            if entry.issym()
-            else (entry.mode, archive.extractfile(entry).read().decode())
-            for entry in archive
-        }
+def carried(files):
+    """By path: mode and text, or where a link leads."""
+    brought = stock_images.carried(files["firstrun.sh"])
+    return {f"/{entry.name}": text if entry.issym() else (entry.mode, text) for entry, text in brought}
 
 
-@pytest.mark.parametrize("release", ["bookworm", "trixie"])
-def test_only_the_boot_partition_is_changed(images, stocks, release):
-    stock, image = stocks[release].path.read_bytes(), images[release].read_bytes()
-    root = stock_images.ROOT_START * 512
-    assert image[: stock_images.BOOT_START * 512] == stock[: stock_images.BOOT_START * 512]
-    assert image[root:] == stock[root:]
-    assert images[release].stat().st_mode & 0o777 == 0o600
+def test_only_the_boot_partition_is_changed(images, stocks):
+    boot, root = stock_images.BOOT_START * 512, stock_images.ROOT_START * 512
+    for release, made in images.items():
+        stock, image = stocks[release].path.read_bytes(), made.read_bytes()
+        assert (image[:boot], image[root:]) == (stock[:boot], stock[root:])
+        assert made.stat().st_mode & 0o777 == 0o600
 
 
 def test_bookworm_starts_it_by_the_kernels_command_line_and_grows_no_root(brought):
@@ -118,21 +108,16 @@ def test_both_carry_the_same(brought, release):
     files = brought[release]
     assert "ssh" in files
     assert files["config.txt"].splitlines()[-2:] == ["dtparam=watchdog=on", "# END Tandem: watchdog (role base)"]
-    there = carried(files["firstrun.sh"])
+    there = carried(files)
     # So that a probe's first play changes none of them.
-    for place in (
-        "/etc/sudoers.d/tandem",
-        "/etc/systemd/system.conf.d/90-tandem.conf",
-        "/etc/ssh/sshd_config.d/10-tandem.conf",
-    ):
+    for place in ("sudoers.d/tandem", "systemd/system.conf.d/90-tandem.conf", "ssh/sshd_config.d/10-tandem.conf"):
+        place = f"/etc/{place}"
         assert there[place][1] == written(place, base_operator_user="tandem-admin")
     assert there["/etc/sudoers.d/tandem"][0] == 0o440
     assert there["/etc/systemd/system/userconfig.service"] == "/dev/null"
     mode, enrol = there["/etc/tandem/enrol.json"]
-    assert (mode, json.loads(enrol)) == (
-        0o600,
-        {"probe": "kit-01", "gateway": "https://server.example:8443", "code": CODE, "ca_file": "/etc/tandem/ca.pem"},
-    )
+    told = {"probe": "kit-01", "gateway": "https://server.example:8443", "ca_file": "/etc/tandem/ca.pem"}
+    assert (mode, json.loads(enrol)) == (0o600, {**told, "code": CODE})
     mode, wifi = there["/etc/NetworkManager/system-connections/tandem-wifi.nmconnection"]
     (named,) = [line for line in wifi.splitlines() if line.startswith("ssid=")]
     assert bytes(int(number) for number in named[5:].strip(";").split(";")).decode() == 'x y; "z – Ω'
@@ -143,18 +128,16 @@ def test_both_carry_the_same(brought, release):
 
 def test_neither_the_wifi_password_nor_a_pin_is_on_it(brought):
     files = brought["trixie"]
-    there = carried(files["firstrun.sh"])
+    there = carried(files)
     texts = [*files.values(), *(entry[1] for entry in there.values() if isinstance(entry, tuple))]
     assert not [text for text in texts if "correct horse" in text or "pin=" in text]
 
 
 def test_where_the_probe_finds_its_modems_networkmanager_finds_their_access_points(made, fleet):
     (fleet / "host_vars/kit-01.yml").write_text("tandem_paths: found\n")
-    there = carried(made("trixie")["firstrun.sh"])
-    assert (
-        "auto-config=true"
-        in there["/etc/NetworkManager/system-connections/tandem-mobile-1.nmconnection"][1].splitlines()
-    )
+    there = carried(made("trixie"))
+    mobile = there["/etc/NetworkManager/system-connections/tandem-mobile-1.nmconnection"][1]
+    assert "auto-config=true" in mobile.splitlines()
 
 
 def test_without_wifi_and_enrolment_nothing_of_them_is_there(made, fleet):
@@ -162,7 +145,7 @@ def test_without_wifi_and_enrolment_nothing_of_them_is_there(made, fleet):
     del variables["tandem_wifi"]
     (fleet / "group_vars/all.yml").write_text(json.dumps(variables))
     files = made("bookworm", "--no-enrolment")
-    there = carried(files["firstrun.sh"])
+    there = carried(files)
     assert "regdom" not in files["cmdline.txt"]
     assert not [path for path in there if "enrol" in path or "wifi" in path or "NetworkManager.state" in path]
 
@@ -183,11 +166,11 @@ def test_a_packed_image_is_unpacked_and_a_cut_off_one_leaves_nothing(fleet, stoc
 def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, images, tmp_path, monkeypatch, capsys):
     older = tmp_path / "older"
     older.mkdir()
-    config = "dtparam=audio=on\n"
+    old = stock_images.make(older, "bookworm", {"config.txt": "dtparam=audio=on\n"})
     cases = {
         str(images["bookworm"]): "prepared before",
         "kit-01.invite": "no partition table",
-        str(stock_images.make(older, "bookworm", {"config.txt": config}).path): "neither bookworm nor trixie",
+        str(old.path): "neither bookworm nor trixie",
         "nowhere.img": "nowhere.img: there is no such file",
     }
     monkeypatch.chdir(fleet.parent)
@@ -195,9 +178,7 @@ def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, 
         words = ["kit-01", "-i", "fleet", "--image", image, "--invite", "kit-01.invite", "--out", "other.img"]
         assert main(words) == 2
         told = capsys.readouterr().err
-        assert said in told
-        assert "; hint: " in told
-        assert told.count("\n") == 1
+        assert (said in told, "; hint: " in told, told.count("\n")) == (True, True, 1), told
     assert not list(fleet.parent.glob("other*"))
 
 
@@ -210,14 +191,9 @@ def test_an_image_that_is_there_is_not_written_over(fleet, stocks, monkeypatch, 
     assert (fleet.parent / "kit-01.img").read_text() == "another's"
 
 
-def test_each_image_has_a_spool_of_its_own(brought):
-    names = {carried(files["firstrun.sh"])["/etc/tandem/spool.conf"][1] for files in brought.values()}
+def test_each_image_has_a_spool_of_its_own_and_no_file_is_of_1970(brought):
+    names = {carried(files)["/etc/tandem/spool.conf"][1] for files in brought.values()}
     assert {line.splitlines()[0] for line in names} == {f"partuuid={stock_images.DISK_ID:08x}-03"}
     assert len(names) == 2
-
-
-def test_no_file_of_it_is_of_1970(brought):
-    script = brought["trixie"]["firstrun.sh"]
-    packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
-        assert min(entry.mtime for entry in archive if entry.isfile()) > time.time() - 3600
+    entries = [entry for entry, _ in stock_images.carried(brought["trixie"]["firstrun.sh"])]
+    assert min(entry.mtime for entry in entries if entry.isfile()) > time.time() - 3600

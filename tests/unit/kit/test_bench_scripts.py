@@ -9,7 +9,7 @@ import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
 SCRIPTS = sorted(file.stem for file in BENCH.glob("*.py"))
-STARTED_BY_OTHERS = {"collector_account", "gateway_load", "gateway_watch", "stacks_scene"}
+STARTED_BY_OTHERS = {"collector_account", "gateway_load", "stacks_scene"}
 """Programs that take no options: another script starts them."""
 
 
@@ -23,9 +23,7 @@ def _as_started_by_hand(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_imports_are_there_and_help_is_printed(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_imports_are_there_and_help_is_printed(name, monkeypatch, capsys):
     script = importlib.import_module(name)
     assert script.__doc__
     if name in STARTED_BY_OTHERS or not hasattr(script, "main"):

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import jinja2
-import pytest
 
 from tandem.app.config import parse
 
@@ -34,21 +33,20 @@ def modem(path):
     return parse(rendered(path, HTTP), Path("/etc/tandem/config.toml")).paths[0].modem
 
 
-@pytest.mark.parametrize(
-    ("wanted", "port", "usb", "driver", "apn"),
-    [
-        ({"usb": "1-1.2", "apn": "internet"}, None, "1-1.2", "auto", "internet"),
+def test_a_modem_is_reached_as_the_inventory_says():
+    place, manager = {"usb": "1-1.2"}, {"usb": "1-1.2", "port": "modemmanager:1-1.2"}
+    serial = {"interface": "wwan0", "port": "/dev/ttyUSB2", "driver": "quectel"}
+    for wanted, port, usb, driver, apn in (
+        (place, None, "1-1.2", "auto", None),
+        (place | {"apn": "internet"}, None, "1-1.2", "auto", "internet"),
         ({"usb": "1-1.2:1.3", "apn": "internet", "driver": "quectel"}, None, "1-1.2", "quectel", "internet"),
-        ({"usb": "1-1.2"}, None, "1-1.2", "auto", None),
-        ({"usb": "1-1.2", "port": "modemmanager:1-1.2", "apn": "x"}, "modemmanager:1-1.2", None, "auto", "x"),
-        ({"usb": "1-1.2", "port": "modemmanager:1-1.2"}, "modemmanager:1-1.2", None, "auto", None),
-        ({"interface": "wwan0", "port": "/dev/ttyUSB2", "driver": "quectel"}, "/dev/ttyUSB2", None, "quectel", None),
-    ],
-)
-def test_a_modem_is_reached_as_the_inventory_says(wanted, port, usb, driver, apn):
-    found = modem({"name": "a", "operator": "Red", **wanted})
-    assert (found.port, found.usb, found.driver) == (port, usb, driver)
-    assert (found.connection.apn if found.connection else None) == apn
+        (manager, "modemmanager:1-1.2", None, "auto", None),
+        (manager | {"apn": "x"}, "modemmanager:1-1.2", None, "auto", "x"),
+        (serial, "/dev/ttyUSB2", None, "quectel", None),
+    ):
+        found = modem({"name": "a", "operator": "Red", **wanted})
+        assert (found.port, found.usb, found.driver) == (port, usb, driver)
+        assert (found.connection.apn if found.connection else None) == apn
 
 
 def test_what_belongs_to_a_connection_is_the_operators():

@@ -46,19 +46,17 @@ def test_while_the_machine_goes_down_the_kernel_blinks_as_stopping(leds: Path) -
     assert set(read(leds, "delay_off").values()) == {str(dark)}
 
 
-def test_a_lone_led_of_another_colour_is_lit(leds: Path) -> None:
+def test_a_lone_led_of_another_colour_is_lit_and_without_leds_nothing_is_made(leds: Path) -> None:
     shutil.rmtree(leds / NAMES["red"])
     shutil.rmtree(leds / NAMES["green"])
     (leds / NAMES["blue"] / "brightness").write_text("0\n")
     stopped(leds)
     assert (leds / NAMES["blue"] / "brightness").read_text() == "255\n"
-
-
-def test_without_leds_nothing_is_made(tmp_path: Path) -> None:
-    stopped(tmp_path / "leds")
-    (tmp_path / "leds").mkdir()
-    stopped(tmp_path / "leds")
-    assert list((tmp_path / "leds").iterdir()) == []
+    shutil.rmtree(leds / NAMES["blue"])
+    stopped(leds)
+    leds.rmdir()
+    stopped(leds)
+    assert not leds.exists()
 
 
 def test_it_runs_as_root_and_its_failure_is_no_failure_of_the_service() -> None:

@@ -83,12 +83,15 @@ def manager(tmp_path):
         yield listening, tmp_path / "notify"
 
 
-def test_without_a_service_manager_nothing_is_told(monkeypatch):
+def test_without_a_service_manager_or_with_anothers_nothing_is_told(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     told = Notify.of_environment()
     assert told.every_s is None
     for tell in (told.ready, told.alive, told.stopping):
         tell()
+    for name, value in (("NOTIFY_SOCKET", "@there"), ("WATCHDOG_USEC", "1000000"), ("WATCHDOG_PID", "1")):
+        monkeypatch.setenv(name, value)
+    assert Notify.of_environment().every_s is None
 
 
 def test_ready_alive_and_stopping(manager, monkeypatch):
@@ -106,12 +109,6 @@ def test_ready_alive_and_stopping(manager, monkeypatch):
     assert [listening.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
     listening.close()
     told.stopping()  # nobody there any more: no fault of ours
-
-
-def test_another_process_is_watched(monkeypatch):
-    for name, value in (("NOTIFY_SOCKET", "@there"), ("WATCHDOG_USEC", "1000000"), ("WATCHDOG_PID", "1")):
-        monkeypatch.setenv(name, value)
-    assert Notify.of_environment().every_s is None
 
 
 @pytest.mark.parametrize("roles", [["gateway"], ["endpoint"], ["worker"], []])

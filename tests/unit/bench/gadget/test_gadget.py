@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support.modem_on_fake_clock import MODEM, write_timeline
+from support.modem_on_fake_clock import MODEM, Desk, write_timeline
 from tandem_bench.gadget import device
 from tandem_bench.gadget.description import UBLOX_TOBY_L200, Endpoints, Function, Gadget, GadgetError, fits, gadget_of
 from tandem_bench.gadget.device import Controller, Device, choose, clear, controllers
 from tandem_bench.gadget.modem import UsbModem
-from tandem_bench.modem.emulator import Agenda
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.timeline import read
@@ -35,11 +34,12 @@ class Line:
         return 0
 
 
-class Bus:
+class Bus(Desk):
     """Two lines, one plug, and a clock that runs as told."""
 
     def __init__(self, folder: Path) -> None:
-        self.now_s, self.agenda, self.lines = 0.0, Agenda(), [Line(), Line()]
+        super().__init__()
+        self.lines = [Line(), Line()]
         self.moves: list[str] = []
         self.noted: list[Fault] = []
         timeline = read(write_timeline(folder / "timeline.jsonl", [{}]))
@@ -55,17 +55,10 @@ class Bus:
     def unplug(self) -> None:
         self.moves.append("out")
 
-    def run(self, seconds: float) -> None:
-        until = self.now_s + seconds
-        while (due := self.agenda.next_due_s()) is not None and due <= until:
-            self.now_s = max(self.now_s, due)
-            self.agenda.run(self.now_s)
-        self.now_s = until
-
-    def ask(self, port: int, command: str, seconds: float = 1.0) -> str:
+    def said(self, port: int, command: str, seconds: float = 1.0) -> str:
         self.lines[port].said = b""
         self.usb.ports[port].received(command.encode() + b"\r")
-        self.run(seconds)
+        self.advance(seconds)
         return self.lines[port].said.decode()
 
 
@@ -75,40 +68,40 @@ def bus(tmp_path: Path) -> Bus:
 
 
 def test_echo_and_error_style_are_each_ports_own(bus: Bus) -> None:
-    assert "OK" in bus.ask(0, "ATE1")
-    assert bus.ask(0, "AT").startswith("AT\r")
-    assert bus.ask(1, "AT") == "\r\nOK\r\n"
-    bus.ask(0, "AT+CMEE=1")
-    assert "+CME ERROR: 4" in bus.ask(0, "AT+NONE")
-    assert bus.ask(1, "AT+NONE") == "\r\nERROR\r\n"
+    assert "OK" in bus.said(0, "ATE1")
+    assert bus.said(0, "AT").startswith("AT\r")
+    assert bus.said(1, "AT") == "\r\nOK\r\n"
+    bus.said(0, "AT+CMEE=1")
+    assert "+CME ERROR: 4" in bus.said(0, "AT+NONE")
+    assert bus.said(1, "AT+NONE") == "\r\nERROR\r\n"
 
 
 def test_the_radio_is_the_modems_whole(bus: Bus) -> None:
-    bus.ask(0, "AT+CFUN=4")
-    assert "+CFUN: 4" in bus.ask(1, "AT+CFUN?")
-    assert "+CEREG: 0,0" in bus.ask(1, "AT+CEREG?")
-    bus.ask(1, "AT+CFUN=1")
-    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+    bus.said(0, "AT+CFUN=4")
+    assert "+CFUN: 4" in bus.said(1, "AT+CFUN?")
+    assert "+CEREG: 0,0" in bus.said(1, "AT+CEREG?")
+    bus.said(1, "AT+CFUN=1")
+    assert "+CEREG: 0,1" in bus.said(0, "AT+CEREG?")
 
 
 def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: Bus) -> None:
-    bus.ask(0, "AT+CMEE=1;+CEREG=2")
-    assert "OK" in bus.ask(1, "AT+CFUN=1,1", 0.5)
+    bus.said(0, "AT+CMEE=1;+CEREG=2")
+    assert "OK" in bus.said(1, "AT+CFUN=1,1", 0.5)
     assert bus.moves == ["in", "out"]
-    assert bus.ask(0, "AT", 1.0) == ""
-    bus.run(3.0)
+    assert bus.said(0, "AT", 1.0) == ""
+    bus.advance(3.0)
     assert bus.moves == ["in", "out", "in"]
-    assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
-    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+    assert "+CMEE: 0" in bus.said(0, "AT+CMEE?")
+    assert "+CEREG: 0,1" in bus.said(0, "AT+CEREG?")
     assert bus.noted == []  # it was asked for, it is no fault
 
 
-@pytest.mark.parametrize("command", [["gadget", "modem", "--help"], ["modem", "--help"]], ids=" ".join)
-def test_where_numpy_is_not_a_modem_is_played(command: list[str]) -> None:
+def test_where_numpy_is_not_a_modem_is_played() -> None:
     """A Pi that plays one, and the tests' virtual machines, have Python alone."""
     script = "import sys; sys.modules['numpy'] = None; from tandem_bench.cli.main import main; main(sys.argv[1:])"
-    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    for command in (["gadget", "modem", "--help"], ["modem", "--help"]):
+        done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), command
 
 
 # --- the tree in configfs, its order, and that nothing of it stays. A folder plays configfs: rmdir there takes attributes along
@@ -141,21 +134,15 @@ def test_teardown_leaves_nothing_and_needs_its_order(tmp_path: Path) -> None:
         device.perform(device.teardown(GADGET)[::-1], tmp_path, as_configfs_removes)
 
 
-def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
+def test_what_hinders_is_named_with_its_hint(tmp_path: Path) -> None:
     (tmp_path / "tandem-a").mkdir()
     with pytest.raises(GadgetError, match="tandem-bench gadget clear"):
         Device(GADGET, Controller("u", "dummy_udc", None), tmp_path).make()
-
-
-def test_without_a_gadget_stack_the_line_says_what_to_load(tmp_path: Path) -> None:
-    (tmp_path / "root").write_text("no folder")
+    (tmp_path / "root").write_text("no folder: no gadget stack")
     with pytest.raises(GadgetError, match="modprobe libcomposite"):
         device.perform(device.build(GADGET), tmp_path / "root")
-
-
-def test_a_refused_binding_names_controllers(tmp_path: Path) -> None:
     with pytest.raises(GadgetError, match="endpoints enough"):
-        device.perform([device.bind(GADGET, "dummy_udc.0")], tmp_path)
+        device.perform([device.bind(GADGET, "dummy_udc.0")], tmp_path / "none")
 
 
 def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
@@ -221,18 +208,11 @@ def test_modems_differ_in_serial_number_and_addresses_and_stay_the_same_by_seed(
         assert re.fullmatch(r"02(:[0-9a-f]{2}){5}", mac)  # locally administered, one device's
 
 
-@pytest.mark.parametrize(
-    ("name", "functions"),
-    [
-        ("a/b", (Function("acm", "a0"),)),
-        ("", (Function("acm", "a0"),)),
-        ("a", ()),
-        ("a", (Function("acm", "x"), Function("acm", "x"))),
-    ],
-)
-def test_nonsense_is_refused(name: str, functions: tuple[Function, ...]) -> None:
-    with pytest.raises(GadgetError):
-        Gadget(name, UBLOX_TOBY_L200, "1", "02:00:00:00:00:01", "02:00:00:00:00:02", functions)
+def test_nonsense_is_refused() -> None:
+    one = Function("acm", "a0")
+    for name, functions in (("a/b", (one,)), ("", (one,)), ("a", ()), ("a", (one, one))):
+        with pytest.raises(GadgetError):
+            Gadget(name, UBLOX_TOBY_L200, "1", "02:00:00:00:00:01", "02:00:00:00:00:02", functions)
 
 
 def test_a_controller_is_chosen() -> None:

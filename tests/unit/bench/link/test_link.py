@@ -98,31 +98,25 @@ def test_no_two_networks_overlap_and_metrics_differ(count, wifi, wired):
     TopologySpec(accesses)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_what_cannot_be_is_refused():
+    a, b = mobile("a", 0, OFFER), mobile("b", 0, OFFER)
+    for make, message in (
         (lambda: TopologySpec(()), "0 access networks"),
-        (lambda: TopologySpec((mobile("a", 0, OFFER),), servers=3), "3 server addresses"),
-        (lambda: TopologySpec((mobile("a", 0, OFFER), mobile("a", 1, OFFER))), "the same path: a, a"),
-        (lambda: TopologySpec((mobile("a", 0, OFFER), mobile("b", 0, OFFER))), "the same interface: wwan0, wwan0"),
+        (lambda: TopologySpec((a,), servers=3), "3 server addresses"),
+        (lambda: TopologySpec((a, mobile("a", 1, OFFER))), "the same path: a, a"),
+        (lambda: TopologySpec((a, b)), "the same interface: wwan0, wwan0"),
         (lambda: mobile("A b", 0, OFFER), "path 'A b'"),
         (lambda: mobile("a", 63, OFFER), "index 63"),
-    ],
-)
-def test_what_cannot_be_is_refused(make, message):
-    with pytest.raises(SpecError, match=re.escape(message)):
-        make()
+    ):
+        with pytest.raises(SpecError, match=re.escape(message)):
+            make()
 
 
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
     [
         ("os.geteuid", lambda: 1000, "not root.*sudo"),
-        (
-            "shutil.which",
-            lambda program: None if program == "nft" else "/x",
-            "nft not found; hint: apt-get install nftables",
-        ),
+        ("shutil.which", lambda name: None if name == "nft" else "/x", "nft not found; hint: apt-get install nftables"),
         ("Path.exists", lambda self: "/net/mptcp" not in str(self), "no Multipath TCP"),
         ("Path.exists", lambda self: str(self) != "/dev/net/tun", "/dev/net/tun is missing; hint: modprobe tun"),
     ],

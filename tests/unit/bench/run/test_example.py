@@ -89,15 +89,14 @@ def test_it_has_the_arms_of_the_file_and_waits_for_a_hand_alone(text, form):
     assert (ours.quiet_s, ours.budget.day_runs) == (0, None)
 
 
-def test_a_form_that_the_file_has_not():
+def test_as_many_blocks_as_asked_for_and_what_cannot_be_is_refused():
+    assert by_hand(OWN, "paper", 5)[3] == 5
     with pytest.raises(FileError, match="there is no form 'pilot'; hint: one of paper, short"):
         by_hand(OWN, "pilot", None)
-
-
-def test_as_many_blocks_as_asked_for():
-    assert by_hand(OWN, "paper", 5)[3] == 5
     with pytest.raises(FileError, match="different repetitions"):
         by_hand(OWN.replace("repetitions = 8\noptional", "repetitions = 7\noptional"), "paper", None)
+    with pytest.raises(FileError, match="no-such"):
+        prepare("no-such", False, 1, "drive", 20, None)
 
 
 def test_a_block_is_a_stretch_of_its_own_with_one_repetition_to_spare():
@@ -116,8 +115,3 @@ def test_a_third_role_is_the_wifis_and_a_fourth_is_refused(tmp_path: Path):
     four.write_text(campaigns.text("cordero-remote").replace('"wireless"]', '"wireless", "more"]'))
     with pytest.raises(FileError, match=r"4 roles; the bench has .* three roles at most"):
         prepare(str(four), "short", 1, "drive", 20, None)
-
-
-def test_a_campaign_that_is_not_there_is_one_line():
-    with pytest.raises(FileError, match="no-such"):
-        prepare("no-such", False, 1, "drive", 20, None)

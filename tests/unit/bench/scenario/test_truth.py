@@ -52,9 +52,8 @@ def test_everything_in_order(played, tmp_path):
 
 def test_later_lines_and_logs_find_their_places(played, tmp_path):
     log = tmp_path / "link-A.jsonl"
-    entries = [
-        {"type": "link_log", "monotonic_ns": EPOCH + i * 10**8, "operator": "A", "direction": "down"} for i in range(50)
-    ]
+    entry = {"type": "link_log", "operator": "A", "direction": "down"}
+    entries = [{**entry, "monotonic_ns": EPOCH + i * 10**8} for i in range(50)]
     log.write_text("".join(json.dumps(e) + "\n" for e in entries) + '{"type": "link_lo')
     fault = {"type": "fault", "t_s": 7.25, "operator": "B", "fault": "hang", "seconds": 3}
     path = tmp_path / "truth.jsonl"
@@ -122,9 +121,7 @@ def test_the_rule_says_moving_for_ten_seconds_after_a_large_change_between_two_p
     slow = [-90.0 - i / 20 for i in range(300)]
     found = truth.by_the_rule([quiet, step], [0, 3], 0.1)
     assert [tick for tick, moving in enumerate(found) if moving] == list(range(113, 213)), "seen by the poll at 11.3 s"
-    assert not any(truth.by_the_rule([quiet, slow], [0, 3], 0.1)), (
-        "5 dB in ten seconds are no change of 6 between polls"
-    )
+    assert not any(truth.by_the_rule([quiet, slow], [0, 3], 0.1)), "5 dB in ten seconds are none of 6 between polls"
     assert not any(truth.by_the_rule([quiet, [None] * 105 + step[105:]], [0, 3], 0.1)), "nothing to compare with"
 
 
