@@ -112,25 +112,21 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
     assert (seen["handshake_rtt_ms"] == 1.0) == (word == "native")
 
 
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({"mptcp_enabled": "1", "mptcp_scheduler": "default"}, ("0", "default", "1")),
-        ({"enabled": "1", "scheduler": "bpf_rr"}, ("1", "bpf_rr", "1")),
-        ({}, (None, None, None)),
-        (None, ("0", None, None)),  # in a namespace that is not the first: it shows itself, and hides its sysctls
-    ],
-)
-def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monkeypatch, files, told):
-    folder = tmp_path / "proc/sys/net/mptcp"
-    folder.mkdir(parents=True)
-    if files is None:
-        (tmp_path / v094.FOLDER).mkdir(parents=True)
-        monkeypatch.setattr(v094, "in_force", lambda _root: {})
-    for name, value in (files or {}).items():
-        (folder / name).write_text(value + "\n")
-    environment = read_environment(tmp_path)
-    assert (environment["mptcp_protocol"], environment["scheduler"], environment["mptcp_enabled"]) == told
+def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monkeypatch):
+    def read(root, **files):
+        folder = root / "proc/sys/net/mptcp"
+        folder.mkdir(parents=True)
+        for name, value in files.items():
+            (folder / name).write_text(value + "\n")
+        environment = read_environment(root)
+        return environment["mptcp_protocol"], environment["scheduler"], environment["mptcp_enabled"]
+
+    assert read(tmp_path / "v094", mptcp_enabled="1", mptcp_scheduler="default") == ("0", "default", "1")
+    assert read(tmp_path / "mainline", enabled="1", scheduler="bpf_rr") == ("1", "bpf_rr", "1")
+    assert read(tmp_path / "neither") == (None, None, None)
+    (tmp_path / "namespace" / v094.FOLDER).mkdir(parents=True)  # not the first: it shows itself, and hides its sysctls
+    monkeypatch.setattr(v094, "in_force", lambda _root: {})
+    assert read(tmp_path / "namespace") == ("0", None, None)
 
 
 class Accepted:
