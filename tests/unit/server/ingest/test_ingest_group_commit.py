@@ -9,7 +9,6 @@ from fake_database import FakeDatabase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.http.body import Budget, Busy
 from tandem_server.ingest.group_commit import GroupCommit, LateNotes
 from tandem_server.registry import LATE_S, late_hours
 from tandem_server.store import LinesRefused, Rejected, StoreDown
@@ -73,17 +72,6 @@ def test_nobody_is_told_before_the_write_has_ended():
 
     asyncio.run(run())
     assert database.calls == [["a"], ["b"]]
-
-
-def test_a_budget_is_never_exceeded_and_always_given_back():
-    budget = Budget(100)
-    with budget.share() as one, budget.share() as two:
-        one.take(60)
-        two.take(40)
-        with pytest.raises(Busy):
-            one.take(1)
-        assert budget.held == 100
-    assert budget.held == 0
 
 
 S = 10**9

@@ -280,13 +280,6 @@ def test_whatever_is_bad_is_found(store, bad):
     assert count(store, name) == 40 - len(bad)
 
 
-def test_big_answers_come_whole(store):
-    lines = [f"big,k=x v={i} {NOW + i}" for i in range(25_000)]
-    assert store.write(lines) == []
-    (series,) = store.query('SELECT "v" FROM "big"')
-    assert series.column("v") == list(range(25_000))
-
-
 def test_an_answer_is_handed_on_while_it_is_sent(grumpy):
     """The database sends its second piece when the first one was read here: whoever waited for the whole answer would never get it."""
     series = {"name": "m", "tags": {"k": "x"}, "columns": ["time", "v"], "values": [[1, 2]] * 9}
