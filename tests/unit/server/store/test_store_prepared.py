@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.hostile_json import any_answer
 from tandem_server.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
 from tandem_server.store.influx import AnswerError, joined, read_parts
@@ -80,14 +81,14 @@ def test_the_reader_reads_every_policy_and_sees_names(store, reader):
 
 
 CHANGES = [
-    'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"', 'DROP MEASUREMENT "radio"', 'DROP SERIES FROM "radio"',
-    'DELETE FROM "radio"', 'DROP DATABASE "tandem"', 'CREATE DATABASE "mine"',
-    'CREATE RETENTION POLICY "mine" ON "tandem" DURATION 1d REPLICATION 1', 'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
-    'DROP RETENTION POLICY "hour" ON "tandem"', "CREATE USER mine WITH PASSWORD 'mine' WITH ALL PRIVILEGES",
-    "SET PASSWORD FOR admin = 'mine'", "SET PASSWORD FOR reader = 'mine'", "GRANT ALL ON tandem TO reader",
-    "GRANT ALL PRIVILEGES TO reader", "DROP USER tandem", "SHOW USERS", "SHOW GRANTS FOR tandem", "DROP SHARD 1", "KILL QUERY 1",
+    'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"',
+    'DELETE FROM "radio"',
+    'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
+    "SET PASSWORD FOR reader = 'mine'",
+    "GRANT ALL ON tandem TO reader",
+    "SHOW USERS",
     'CREATE SUBSCRIPTION "s" ON "tandem"."kept" DESTINATIONS ALL \'udp://127.0.0.1:9\'',
-]  # fmt: skip
+]
 
 
 def test_the_reader_can_change_nothing_and_cannot_write(store, reader):
@@ -386,19 +387,7 @@ def test_a_connection_closed_while_idle_is_opened_again(private_influx):
         assert client.write([f"reopened v=1 {NOW}"]) == []
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["results", "series", "values", "columns", "tags", "name", "error", "x"]), inner, max_size=5
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(st.lists(st.one_of(st.binary(max_size=40), JSON.map(lambda v: json.dumps(v).encode())), max_size=3))
+@given(st.lists(st.binary(max_size=40) | any_answer(), max_size=3))
 def test_any_answer_is_read_or_refused(documents):
     with contextlib.suppress(AnswerError):
         for series in joined(read_parts(documents)):

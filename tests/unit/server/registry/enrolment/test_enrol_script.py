@@ -240,8 +240,7 @@ def asked_of_systemd(tmp_path, monkeypatch):
 
 
 def test_what_runs_is_started_anew_with_what_was_enrolled(gateway, tmp_path, asked_of_systemd):
-    told = gateway.invite("kit-restart")
-    gateway.write_enrol(tmp_path, "kit-restart", told["code"])
+    gateway.write_enrol(tmp_path, "kit-restart", gateway.invite("kit-restart")["code"])
     done = run_script(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     both = ["--no-block try-restart tandem.service", "--no-block try-restart tandem-tunnel.service"]
