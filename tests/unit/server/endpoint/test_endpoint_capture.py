@@ -113,9 +113,6 @@ def test_what_does_not_fit_the_budget_is_cut_and_told(channel):
     assert capture["truncated"] is True
     assert capture["packets"] > 0
     assert capture["bytes"] <= 1500
-    _, again = ask("POST", "/v1/sessions", {**ASK, "capture": True})
-    if "session" in again:  # there was room for a few bytes more
-        assert ask("DELETE", f"/v1/sessions/{again['session']}")[1]["capture"]["truncated"] in (True, False)
     assert sum(f.stat().st_size for f in ask.folder.rglob("*.pcap")) <= 1500
 
 
@@ -178,38 +175,31 @@ def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch, registry)
     assert not list((tmp_path / "captures").rglob("s.*"))
 
 
-def test_what_is_kept_counts_until_its_probe_is_erased(tmp_path, monkeypatch, registry):
+def test_over_the_budget_below_what_the_disk_keeps_free_and_without_tcpdump_it_is_refused(
+    tmp_path, monkeypatch, registry
+):
+    def refused(captures, why):
+        with pytest.raises(CaptureRefused, match=why):
+            captures.begin("p", "r", "t", 8480)
+
     pretend(tmp_path, monkeypatch, "exit 1")
     registry.probes.add("p")
     kept = Kept(registry, tmp_path / "traces")
     kept.draft("s").write_bytes(b"x" * 1000)
     kept.keep(kept.draft("s"), "p", "r", "s", 1000, hashlib.sha256(b"x" * 1000).hexdigest())
-    captures = Captures(tmp_path / "captures", 1010, kept)
-    with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
-        captures.begin("p", "r", "t", 8480)
+    (tmp_path / "captures/p/r").mkdir(parents=True)
+    for name in ("old.pcap", "left.raw"):  # of an earlier version, which count, and what an end in the middle left
+        (tmp_path / "captures/p/r" / name).write_bytes(b"x" * 1000)
+    captures = Captures(tmp_path / "captures", 2010, kept)
+    assert not (tmp_path / "captures/p/r/left.raw").exists()
+    refused(captures, "fill their 2010 bytes")
     registry.probes.revoke("p")
     registry.erasure.erase("p")
-    with pytest.raises(CaptureRefused, match="tcpdump does not start"):  # which this one never does
-        captures.begin("p", "r", "t", 8480)
-
-
-def test_without_tcpdump_over_the_budget_and_below_what_the_disk_keeps_free_it_is_refused(
-    tmp_path, monkeypatch, registry
-):
-    (tmp_path / "captures/p/r").mkdir(parents=True)
-    for name in ("old.pcap", "left.raw"):
-        (tmp_path / "captures/p/r" / name).write_bytes(b"x" * 1000)
-    captures = Captures(tmp_path / "captures", 1010, Kept(registry, tmp_path / "traces"))
-    assert not (tmp_path / "captures/p/r/left.raw").exists()
-    pretend(tmp_path, monkeypatch, "exit 1")
-    with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
-        captures.begin("p", "r", "s", 8480)
-    fuller = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
-    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
-        fuller.begin("p", "r", "s", 8480)
+    refused(captures, "tcpdump does not start")  # which this one never does: there is room again
+    full = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
+    refused(full, r"cannot capture: No space left on device: \d+ bytes are free")
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(CaptureRefused, match="no tcpdump"):
-        captures.begin("p", "r", "s", 8480)
+    refused(captures, "no tcpdump")
 
 
 def pretend(folder, monkeypatch, script):
