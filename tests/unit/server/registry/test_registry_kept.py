@@ -75,17 +75,6 @@ def push(registry, *probes, name="own", priority=50, text="t"):
     return registry.campaigns.push(probes or ["probe-1"], name, f"{name}.toml", text, priority=priority, **HOW)
 
 
-def test_a_queue_of_before_keeps_its_forms(tmp_path):
-    with Registry(tmp_path / "r.sqlite") as made:
-        for probe, form in (("probe-1", "paper"), ("probe-2", "short")):
-            made.probes.add(probe)
-            made.campaigns.push([probe], "own", "own.toml", "t", priority=50, **{**HOW, "form": form})
-        with made._write() as connection:
-            to_version(connection, WITH_FORMS - 1)
-    with Registry(tmp_path / "r.sqlite") as opened:
-        assert [row.pushed.form for row in opened.campaigns.all()] == ["paper", "short"]
-
-
 def test_a_full_queue_takes_no_more_for_anybody(registry):
     push(registry, *["probe-1"] * MOST_QUEUED)
     with pytest.raises(QueueFull, match="probe-1 has 100"):
