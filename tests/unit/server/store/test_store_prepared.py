@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.hostile_json import any_answer
-from tandem_server.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
+from tandem_server.schema.rollups import ROLLUPS, resolution_query
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
 from tandem_server.store.influx import AnswerError, joined, read_parts
 from tandem_server.store.preparing import (
@@ -69,15 +69,6 @@ def test_the_reader_learns_the_resolution_from_the_time_range(reader):
             asked = resolution_query(field).replace("$__to", str(to_ms)).replace("$__from", str(to_ms - seconds * 1000))
             (series,) = reader.query(asked)
             assert series.column(field) == [expected], seconds
-
-
-def test_the_reader_reads_every_policy_and_sees_names(store, reader):
-    store.write([f"radio,probe=seen,path=a rsrp_dbm=-90 {NOW}"])
-    assert reader.query('SELECT "rsrp_dbm" FROM "kept"."radio" WHERE "probe" = \'seen\'')[0].column("rsrp_dbm") == [-90]
-    values = [row for s in reader.query('SHOW TAG VALUES FROM "radio" WITH KEY = "probe"') for row in s.rows]
-    assert ["probe", "seen"] in values
-    for one in RESOLUTIONS:
-        reader.query(f'SELECT "records" FROM "{one.policy}"."radio" LIMIT 1')  # noqa: S608  of the schema
 
 
 CHANGES = [
@@ -257,19 +248,6 @@ def test_points_come_back_with_their_times_in_ns_once_however_often_they_are_wri
     assert (b.column("v"), b.column("n")) == ([2], [None])
     with pytest.raises(KeyError):
         a.column("w")
-
-
-def test_bad_lines_are_named_and_all_others_are_in(store):
-    lines = [f"mixed,k=a v={i} {NOW + i}" for i in range(1000)]
-    lines[0] = "no line protocol"
-    lines[499] = f'mixed,k=a v="text" {NOW + 499}'
-    lines[500] = f"mixed,k= v=1 {NOW}"
-    lines[999] = "mixed v=NaN"
-    rejected = store.write(lines)
-    assert [one.index for one in rejected] == [0, 499, 500, 999]
-    assert all(one.reason for one in rejected)
-    assert "field type conflict" in rejected[1].reason
-    assert count(store, "mixed") == 996
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
