@@ -1,17 +1,25 @@
 """What comes from outside, whatever it is, and what is said to it."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
 
-def any_json(leaves: int = 12) -> st.SearchStrategy:
+def any_json(leaves: int = 12, keys: st.SearchStrategy | None = None) -> st.SearchStrategy:
+    keys = st.text(max_size=8) if keys is None else keys
     return st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
         max_leaves=leaves,
     )
+
+
+def any_answer() -> st.SearchStrategy[bytes]:
+    """Of an InfluxDB: JSON with its words as keys."""
+    words = ["results", "series", "values", "columns", "tags", "name", "error", "x"]
+    return any_json(20, st.sampled_from(words)).map(lambda value: json.dumps(value).encode())
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -154,3 +154,21 @@ def whole_server(folder, change=lambda _folder: None, kind=Server):
     await_ready(served.process, "endpoint")
     yield served
     assert end(served.process) == 0
+
+
+@contextlib.contextmanager
+def gateway_alone(folder, more="", kind=Server):
+    """A gateway without a database, for what needs none; it knows probe-1. ``more``: of its server.toml. No traceback is in its log."""
+    (port,) = free_ports(1)
+    (folder / "server.toml").write_text(f'[listen]\nhost = "127.0.0.1"\ngateway_port = {port}\n{more}')
+    (folder / "influxdb").mkdir()
+    (folder / "influxdb/tandem.password").write_text("unused")
+    made = command("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", "127.0.0.1")
+    assert made == (0, "", "")
+    added = command("probe", "add", "probe-1", "--config", folder / "server.toml", "--token-file", folder / "token")
+    assert added == (0, "", "")
+    process = start(folder, "gateway")
+    await_ready(process, "gateway")
+    yield kind(folder, port, 0, 0, 0, process, (folder / "token").read_text().strip())
+    assert end(process) == 0
+    assert "Traceback" not in (folder / "serve.log").read_text()

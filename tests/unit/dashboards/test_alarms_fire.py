@@ -5,16 +5,12 @@ The same figures as collector and server write them, checked against the schema;
 
 import json
 import time
-from base64 import b64encode
 from collections.abc import Callable
-from contextlib import closing
-from http.client import HTTPConnection
-from urllib.parse import urlencode
 
 import pytest
 from alarm_cases import CASES, Written
 
-from support.grafana_alerting import rules
+from support.grafana_alerting import asker, rules
 from support.grafana_templates import Told, message
 from tandem.schema.line_protocol import Point
 from tandem.schema.metrics import MEASUREMENTS
@@ -22,6 +18,7 @@ from tandem.schema.record import check
 from tandem_dashboards.alarms import alarms
 from tandem_dashboards.alarms.provisioning import rules_document
 from tandem_dashboards.cli import main
+from tandem_dashboards.influx import Influx as Reading
 from tandem_server.schema.measurements import check_server, encode_point
 from tandem_server.store import PrivateInflux
 from tandem_server.store.private import account_password
@@ -34,13 +31,11 @@ class World:
 
     taken = 0
 
-    def __init__(self, private, store, asking, key) -> None:
+    def __init__(self, store, asked, key) -> None:
         World.taken += 1
-        self.private, self.store, self.asking, self.rule = private, store, asking, RULES[key]
+        self.store, self.asked, self.rule = store, asked, RULES[key]
         self.minute, self.watch = 0, self.rule.watch()
         self.begin_ns = (time.time_ns() // (60 * 10**9) - 60 * 24 * 60 * World.taken) * 60 * 10**9
-        password = account_password(private.folder, "reader")
-        self._login = {"Authorization": "Basic " + b64encode(f"reader:{password}".encode()).decode()}
 
     @property
     def at_ms(self):
@@ -52,7 +47,7 @@ class World:
         for _ in range(minutes):
             self.minute += 1
             self._write(said)
-            changes += self.watch.tick(self._ask, self.at_ms)
+            changes += self.watch.tick(asker(self.asked), self.at_ms)
         return changes
 
     @property
@@ -78,20 +73,13 @@ class World:
         (check if measurement in MEASUREMENTS else check_server)(measurement, tags, fields)
         return encode_point(Point(measurement, tags, fields, self.begin_ns + self.minute * 60 * 10**9))
 
-    def _ask(self, influxql):
-        asked = urlencode({"db": self.private.database, "epoch": "ms", "q": influxql})
-        self.asking.request("GET", f"/query?{asked}", headers=self._login)
-        return json.load(self.asking.getresponse())
-
 
 @pytest.fixture(scope="module")
 def running(influx_binary, tmp_path_factory):
-    with (
-        PrivateInflux(influx_binary, tmp_path_factory.mktemp("alarms"), 0) as private,
-        private.client() as store,
-        closing(HTTPConnection(private.url.removeprefix("http://"))) as asking,
-    ):
-        yield private, store, asking
+    with PrivateInflux(influx_binary, tmp_path_factory.mktemp("alarms"), 0) as private, private.client() as store:
+        password = account_password(private.folder, "reader")
+        with Reading(private.url, private.database, "reader", password) as reading:
+            yield store, reading
 
 
 @pytest.fixture
@@ -119,10 +107,9 @@ def test_it_fires_for_the_probe_that_is_wrong_after_its_time_and_ends_when_that_
         world.goes_on(needed + 2, server=case.wrong)
     assert world.firing == {labels_of(case)}
     state = world.watch.states[labels_of(case)]
-    title, text = message([Told(world.rule, state.labels, state.values, state.since_ms)])
+    _, text = message([Told(world.rule, state.labels, state.values, state.since_ms)])
     assert "[no value]" not in text
     assert "NaN" not in text
-    print(f"{title}\n{text}")  # pytest -rP shows them: they are for people
     if world.rule.no_data == "KeepLast":
         world.goes_on(15)  # the server stops: what fired stays
         assert world.firing == {labels_of(case)}

@@ -79,12 +79,12 @@ def test_every_query_is_asked_and_the_runs_are_those_of_the_time_range_the_newes
     assert [one["tags"]["probe"] for one in rsrp.series] == sorted(PROBES[1:])
 
 
-@pytest.mark.parametrize("probe", PROBES)
-def test_a_hostile_name_finds_its_own_points_only(reader, probe):
-    picked, answers = run_board(board(), reader, SPAN, {"probe": [probe], "path": ["b"]})
-    assert picked["operator"].values == ("Oa", "Ob")
-    rsrp = next(a for a in answers if a.query.name == "RSRP")
-    assert [one["tags"] for one in rsrp.series] == [{"probe": probe, "path": "b"}]
+def test_a_hostile_name_finds_its_own_points_only(reader):
+    for probe in PROBES:
+        picked, answers = run_board(board(), reader, SPAN, {"probe": [probe], "path": ["b"]})
+        assert picked["operator"].values == ("Oa", "Ob")
+        rsrp = next(a for a in answers if a.query.name == "RSRP")
+        assert [one["tags"] for one in rsrp.series] == [{"probe": probe, "path": "b"}]
 
 
 def test_a_query_that_the_database_refuses_is_an_error_with_its_words(reader):

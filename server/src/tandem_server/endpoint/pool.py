@@ -83,12 +83,6 @@ class Pool:
             self._keepers.append(keeper)
             keeper.start()
 
-    @property
-    def pids(self) -> list[int]:
-        """Of the processes alive."""
-        with self._lock:
-            return [member.process.pid for member in self._members.values()]
-
     def serve(
         self,
         connection: socket.socket,

@@ -73,13 +73,12 @@ def sides(file):
 
 
 @real
-@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
-def test_only_the_sessions_own_connections_are_kept(channel, kind):
+def test_only_the_sessions_own_connections_are_kept(channel):
     ask = channel()
-    _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000, "kind": kind, "capture": True})
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000, "capture": True})
     _, other = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000})
     for session in (mine, other):
-        assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"], kind)[2]) == 100_000
+        assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"])[2]) == 100_000
     taking = ask.endpoint.sessions.get(mine["session"]).capture
     wait_until(lambda: taking._taken_bytes > HEADER_BYTES + 12 * 80)  # a dozen packets, of which mine are the first
     assert ask("DELETE", f"/v1/sessions/{other['session']}")[1]["capture"] is None
@@ -114,9 +113,6 @@ def test_what_does_not_fit_the_budget_is_cut_and_told(channel):
     assert capture["truncated"] is True
     assert capture["packets"] > 0
     assert capture["bytes"] <= 1500
-    _, again = ask("POST", "/v1/sessions", {**ASK, "capture": True})
-    if "session" in again:  # there was room for a few bytes more
-        assert ask("DELETE", f"/v1/sessions/{again['session']}")[1]["capture"]["truncated"] in (True, False)
     assert sum(f.stat().st_size for f in ask.folder.rglob("*.pcap")) <= 1500
 
 
@@ -179,38 +175,31 @@ def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch, registry)
     assert not list((tmp_path / "captures").rglob("s.*"))
 
 
-def test_what_is_kept_counts_until_its_probe_is_erased(tmp_path, monkeypatch, registry):
+def test_over_the_budget_below_what_the_disk_keeps_free_and_without_tcpdump_it_is_refused(
+    tmp_path, monkeypatch, registry
+):
+    def refused(captures, why):
+        with pytest.raises(CaptureRefused, match=why):
+            captures.begin("p", "r", "t", 8480)
+
     pretend(tmp_path, monkeypatch, "exit 1")
     registry.probes.add("p")
     kept = Kept(registry, tmp_path / "traces")
     kept.draft("s").write_bytes(b"x" * 1000)
     kept.keep(kept.draft("s"), "p", "r", "s", 1000, hashlib.sha256(b"x" * 1000).hexdigest())
-    captures = Captures(tmp_path / "captures", 1010, kept)
-    with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
-        captures.begin("p", "r", "t", 8480)
+    (tmp_path / "captures/p/r").mkdir(parents=True)
+    for name in ("old.pcap", "left.raw"):  # of an earlier version, which count, and what an end in the middle left
+        (tmp_path / "captures/p/r" / name).write_bytes(b"x" * 1000)
+    captures = Captures(tmp_path / "captures", 2010, kept)
+    assert not (tmp_path / "captures/p/r/left.raw").exists()
+    refused(captures, "fill their 2010 bytes")
     registry.probes.revoke("p")
     registry.erasure.erase("p")
-    with pytest.raises(CaptureRefused, match="tcpdump does not start"):  # which this one never does
-        captures.begin("p", "r", "t", 8480)
-
-
-def test_without_tcpdump_over_the_budget_and_below_what_the_disk_keeps_free_it_is_refused(
-    tmp_path, monkeypatch, registry
-):
-    (tmp_path / "captures/p/r").mkdir(parents=True)
-    for name in ("old.pcap", "left.raw"):
-        (tmp_path / "captures/p/r" / name).write_bytes(b"x" * 1000)
-    captures = Captures(tmp_path / "captures", 1010, Kept(registry, tmp_path / "traces"))
-    assert not (tmp_path / "captures/p/r/left.raw").exists()
-    pretend(tmp_path, monkeypatch, "exit 1")
-    with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
-        captures.begin("p", "r", "s", 8480)
-    fuller = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
-    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
-        fuller.begin("p", "r", "s", 8480)
+    refused(captures, "tcpdump does not start")  # which this one never does: there is room again
+    full = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
+    refused(full, r"cannot capture: No space left on device: \d+ bytes are free")
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(CaptureRefused, match="no tcpdump"):
-        captures.begin("p", "r", "s", 8480)
+    refused(captures, "no tcpdump")
 
 
 def pretend(folder, monkeypatch, script):
@@ -246,14 +235,13 @@ A, B, HERE = ("192.0.2.1", 4000), ("192.0.2.1", 4001), ("198.51.100.1", 8480)
 A6, HERE6 = ("2001:db8::1", 4000), ("2001:db8::2", 8480)
 
 
-@pytest.mark.parametrize("link", [SLL, SLL2])
-@pytest.mark.parametrize(("peer", "here"), [(A, HERE), (A6, HERE6)])
-def test_both_directions_of_a_connection_belong_to_it(link, peer, here):
-    assert ends_of(record(peer, here, link), link) == (peer, here)
-    for source, target in ((peer, here), (here, peer)):
-        assert belongs(record(source, target, link), link, {peer}, 8480)
-        assert not belongs(record(source, target, link), link, {B}, 8480)
-        assert not belongs(record(source, target, link), link, {peer}, 8481)
+def test_both_directions_of_a_connection_belong_to_it():
+    for link, peer, here in ((SLL2, A, HERE), (SLL, A6, HERE6)):
+        assert ends_of(record(peer, here, link), link) == (peer, here)
+        for source, target in ((peer, here), (here, peer)):
+            assert belongs(record(source, target, link), link, {peer}, 8480)
+            assert not belongs(record(source, target, link), link, {B}, 8480)
+            assert not belongs(record(source, target, link), link, {peer}, 8481)
 
 
 def test_what_is_no_tcp_or_cut_off_is_nobodys_and_a_mapped_address_is_ipv4():

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 
 import pytest
 
-from support.v094_tree import Connection
 from tandem.mptcp_abi import v094
 from tandem_server.endpoint import listener as module
 from tandem_server.endpoint import sockets
@@ -17,7 +16,6 @@ from tandem_server.endpoint.sockets import (
     OptionsError,
     apply_accepted,
     effective,
-    handshake_seen,
     negotiate,
     read_environment,
 )
@@ -84,53 +82,21 @@ def test_the_listener_is_a_tcp_socket_that_asks_for_multipath_and_a_kernel_where
     assert family_of("127.0.0.1", multipath=True) == ("127.0.0.1", socket.AF_INET)
 
 
-@pytest.fixture
-def connection():
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
-        accepted = listener.accept()[0]
-        with accepted:
-            yield accepted, client
+def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monkeypatch):
+    def read(root, **files):
+        folder = root / "proc/sys/net/mptcp"
+        folder.mkdir(parents=True)
+        for name, value in files.items():
+            (folder / name).write_text(value + "\n")
+        environment = read_environment(root)
+        return environment["mptcp_protocol"], environment["scheduler"], environment["mptcp_enabled"]
 
-
-@pytest.mark.usefixtures("asked")
-@pytest.mark.parametrize(("value", "word"), [(1, "native"), (0, "none")])
-def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection, monkeypatch, tmp_path, value, word):
-    (tmp_path / "snmp").write_text(f"{'MPCapableSYNRX':32}\t17\n")
-    monkeypatch.setattr(sockets, "_V094_COUNTERS", tmp_path / "snmp")
-    real = socket.socket.getsockopt
-    monkeypatch.setattr(
-        socket.socket,
-        "getsockopt",
-        lambda made, level, option, *size: value if (level, option) == (6, 42) else real(made, level, option, *size),
-        raising=False,
-    )
-    # The newest subflow is listed first; the handshake was the oldest's.
-    rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
-    Connection(rows, monkeypatch)
-    seen = handshake_seen(connection[0])
-    assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
-    assert (seen["handshake_rtt_ms"] == 1.0) == (word == "native")
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({"mptcp_enabled": "1", "mptcp_scheduler": "default"}, ("0", "default", "1")),
-        ({"enabled": "1", "scheduler": "bpf_rr"}, ("1", "bpf_rr", "1")),
-        ({}, (None, None, None)),
-        (None, ("0", None, None)),  # in a namespace that is not the first: it shows itself, and hides its sysctls
-    ],
-)
-def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monkeypatch, files, told):
-    folder = tmp_path / "proc/sys/net/mptcp"
-    folder.mkdir(parents=True)
-    if files is None:
-        (tmp_path / v094.FOLDER).mkdir(parents=True)
-        monkeypatch.setattr(v094, "in_force", lambda _root: {})
-    for name, value in (files or {}).items():
-        (folder / name).write_text(value + "\n")
-    environment = read_environment(tmp_path)
-    assert (environment["mptcp_protocol"], environment["scheduler"], environment["mptcp_enabled"]) == told
+    assert read(tmp_path / "v094", mptcp_enabled="1", mptcp_scheduler="default") == ("0", "default", "1")
+    assert read(tmp_path / "mainline", enabled="1", scheduler="bpf_rr") == ("1", "bpf_rr", "1")
+    assert read(tmp_path / "neither") == (None, None, None)
+    (tmp_path / "namespace" / v094.FOLDER).mkdir(parents=True)  # not the first: it shows itself, and hides its sysctls
+    monkeypatch.setattr(v094, "in_force", lambda _root: {})
+    assert read(tmp_path / "namespace") == ("0", None, None)
 
 
 class Accepted:

@@ -50,8 +50,16 @@ class Pooled(Endpoint):
         self.port = listener.getsockname()[1]
         self.acceptor = Acceptor(listener, self.pool.serve, self.limiter)
 
+    @property
+    def members(self):
+        return list(self.pool._members.values())
+
+    @property
+    def pids(self):
+        return [member.process.pid for member in self.members]
+
     def idle(self):
-        return [member.connections for member in self.pool._members.values()] == [0, 0]
+        return [member.connections for member in self.members] == [0, 0]
 
     def stop(self):
         super().stop()
@@ -93,7 +101,7 @@ def test_connections_at_once_are_spread_over_the_processes(here):
     with contextlib.ExitStack() as stack:
         for _ in range(4):
             stack.enter_context(here.downloading(session, kind="tcp"))
-        assert [member.connections for member in here.pool._members.values()] == [2, 2]
+        assert [member.connections for member in here.members] == [2, 2]
 
 
 def test_the_budget_is_one_for_all_processes(here):
@@ -123,7 +131,7 @@ def test_ending_a_session_cuts_what_another_process_serves_and_refusals_come_thr
 def test_a_process_that_dies_takes_its_connections_and_no_session(here):
     session = here.session("tcp")
     with here.downloading(session, kind="tcp") as client:
-        before = here.pool.pids
+        before = here.pids
         for pid in before:
             os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ConnectionResetError):
@@ -131,13 +139,13 @@ def test_a_process_that_dies_takes_its_connections_and_no_session(here):
                 pass
         wait_until(lambda: session.live == 0, "the connection counted as ended")
     assert session.summaries[0]["end"] == "process died"
-    wait_until(lambda: len(here.pool.pids) == 2 and not set(here.pool.pids) & set(before), "both started again")
+    wait_until(lambda: len(here.pids) == 2 and not set(here.pids) & set(before), "both started again")
     assert len(here.get("/v1/download?bytes=5000", session.id, "tcp")[2]) == 5000
 
 
 def test_a_process_without_descriptors_left_goes_on_with_the_connections_that_it_has(fresh):
     session = fresh.session("tcp")
-    before = fresh.pool.pids
+    before = fresh.pids
     with fresh.downloading(session, kind="tcp") as client:
         limits = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in before}
         for pid in before:
@@ -154,18 +162,18 @@ def test_a_process_without_descriptors_left_goes_on_with_the_connections_that_it
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits[pid])
     wait_until(lambda: session.live == 0, "the first connection's end")
     assert fresh.get("/v1/whoami")[0] == 200
-    assert fresh.pool.pids == before
+    assert fresh.pids == before
 
 
 def test_a_connection_goes_to_another_process_when_one_takes_none_and_stopping_ends_all(fresh):
     session = fresh.session("tcp")
     # The first in the order: it gets a connection whenever both are idle.
-    fresh.pool._members[0].channel.shutdown(socket.SHUT_WR)
+    fresh.members[0].channel.shutdown(socket.SHUT_WR)
     for _ in range(5):
         assert len(fresh.get("/v1/download?bytes=5000", session.id, "tcp")[2]) == 5000
     last = fresh.session()
     with fresh.downloading(last):
-        pids = fresh.pool.pids
+        pids = fresh.pids
         fresh.stop()
     assert last.summaries[0]["end"] == "stopped"
     for pid in pids:

@@ -1,5 +1,6 @@
-"""Budgets and limits: nobody gets more than the session allows."""
+"""Budgets and limits: nobody gets more than the session allows; the reflector, which answers what a session signed."""
 
+import contextlib
 import sqlite3
 import threading
 import time
@@ -11,10 +12,13 @@ from endpoint_on_loopback import PATIENCE_S, full_disk, request, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.experiment import reflector
 from tandem.experiment.control import Session
 from tandem_server.endpoint.flows import PathPeer, name_subflows
 from tandem_server.endpoint.http1 import BadRequest, Transfer, read_claim, read_head
+from tandem_server.endpoint.reflector import Reflector, reflector_socket
 from tandem_server.endpoint.sessions import Limits, Refused, SessionRequest, SessionTable, Share
+from tandem_server.registry import Registry
 
 
 @pytest.fixture
@@ -57,23 +61,6 @@ def test_a_connection_is_admitted_by_its_own_mac_once(table):
             sessions.admit(wrong, ask, False)
         assert refused.value.status == 403
     assert sessions.admit(good, ask, False) is session
-    for number in range(6001, 9200):
-        sessions.admit(claimed(session, number), ask, False)
-    assert len(session._numbers) <= 2048
-
-
-def test_threads_never_get_more_than_the_budget_together(table):
-    session = opened(table(session_bytes=100_000))
-
-    def taken(_):
-        total = 0
-        while (count := session.take(7)) == 7:
-            session.give_back(2)
-            total += count - 2
-        return total + count
-
-    with ThreadPoolExecutor(4) as threads:
-        assert sum(threads.map(taken, range(4))) == session.used_bytes <= 100_000
 
 
 def test_what_is_too_much_is_refused_with_the_reason(table):
@@ -164,10 +151,8 @@ def test_a_connection_is_admitted_while_the_registry_does_not_answer(table, regi
         opening = threads.submit(opened, sessions, "probe-2")
         waiting.wait(PATIENCE_S)
         try:
-            assert (
-                threads.submit(sessions.admit, claimed(session, 1), Transfer(None, None), False).result(PATIENCE_S)
-                is session
-            )
+            admitting = threads.submit(sessions.admit, claimed(session, 1), Transfer(None, None), False)
+            assert admitting.result(PATIENCE_S) is session
         finally:
             go_on.set()
         with pytest.raises(sqlite3.Error):
@@ -202,16 +187,6 @@ def test_sessions_lapse_when_unused_or_over(table, registry):
     busy.enter()
     assert not busy.lapsed(time.monotonic() + 60)
     assert busy.lapsed(time.monotonic() + 4000)
-
-
-def test_ending_waits_for_the_last_connection_and_then_cuts_it(table):
-    sessions = table()
-    session = opened(sessions)
-    session.enter()
-    cut = threading.Thread(target=lambda: (session.ended.wait(60), session.leave({"bytes_sent": 3})))
-    cut.start()
-    assert sessions.end(session.id, "probe-1", wait_s=0.05).summaries == [{"bytes_sent": 3}]
-    cut.join()
 
 
 def test_connections_of_one_session_are_bounded(table):
@@ -278,3 +253,68 @@ def test_an_address_that_is_one_paths_never_gets_another_name(addresses, primary
         if len(own) == 1:
             assert name == own[0]
         assert name is None or name in addresses or name == primary
+
+
+# --- the reflector answers what an open session signed, byte for byte as much, and nothing else
+
+
+class Open:
+    """A reflector with one session, and what its opener was told."""
+
+    def __init__(self, folder, host="127.0.0.1", budget=1_000_000):
+        self.registry = Registry(folder / "registry.sqlite")
+        self.registry.probes.add("probe-1")
+        self.sessions = SessionTable(self.registry, Limits())
+        self.session = self.sessions.open("probe-1", SessionRequest("run-1", "tcp", "a", {}, budget))
+        self.reflector = Reflector(reflector_socket(host, 0), self.sessions)
+        self.told = self.reflector.to_dict()
+        self.key, self.id = self.session.key, bytes.fromhex(self.session.id)
+
+    def question(self, sequence=0, size=100, stream=3, key=None):
+        return reflector.question(key or self.key, self.id, stream, sequence, 5, size)
+
+    def close(self):
+        self.reflector.stop()
+        self.registry.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with contextlib.closing(Open(tmp_path_factory.mktemp("reflector"))) as made:
+        yield made
+
+
+def test_never_more_bytes_out_than_in_and_an_answer_is_no_question(shared):
+    for size in (reflector.SHORTEST, 100, reflector.LONGEST):
+        assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
+    assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
+    assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
+
+
+@given(st.binary(max_size=200))
+def test_nothing_answers_to_nonsense_nor_takes_it_for_an_answer(shared, raw):
+    assert shared.reflector.answer(raw, 1) is None
+    assert reflector.read_answer(b"k" * 32, bytes(16), raw) is None
+
+
+@given(st.integers(0, 99), st.integers(1, 255))
+def test_no_bit_may_be_changed(shared, at, change):
+    raw = bytearray(shared.question())
+    raw[at] ^= change
+    assert shared.reflector.answer(bytes(raw), 1) is None
+
+
+def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_and_budget_hold(tmp_path):
+    def counted(stream):
+        raw = opened.reflector.answer(opened.question(stream=stream), 1)
+        return None if raw is None else reflector.read_answer(opened.key, opened.id, raw).count
+
+    with contextlib.closing(Open(tmp_path, budget=550)) as opened:
+        opened.session.idle_since_s -= 100
+        assert [counted(stream) for stream in (1, 1, 2, 1)] == [1, 2, 1, 3]
+        assert not opened.session.lapsed(time.monotonic() + 100)
+        assert [counted(1) is None for _ in range(3)] == [False, True, True], "100 bytes each"
+        opened.session.give_back(500)
+        assert counted(1) is not None
+        opened.sessions.end(opened.session.id, "probe-1")
+        assert counted(1) is None

@@ -1,13 +1,18 @@
-"""The gateway over TLS with the real database: accepted means that it is in the database."""
+"""The gateway over TLS with the real database: accepted means that it is in the database, also under a crowd."""
 
 import gzip
+import http.client
 import json
+import os
+import signal
 import socket
 import ssl
+import threading
 import time
+from pathlib import Path
 
 from support.probe_runs import MANIFEST
-from support.serve_on_loopback import command, wait_for
+from support.serve_on_loopback import await_ready, command, end, start, wait_for
 from tandem_server import __version__
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 
@@ -98,3 +103,98 @@ def test_too_many_requests_in_flight_are_told_to_come_later(server):
         for one in slow:
             one.close()
     wait_for(lambda: server.gateway("POST", "/v1/records", "")[0] == 200)
+
+
+# --- two processes under a crowd: the database goes away in the middle and comes back; a process of the gateway is killed
+
+
+PROBES = 8
+
+
+class Sender(threading.Thread):
+    """One probe: a batch at a time, again until it is acknowledged, over a kept connection."""
+
+    def __init__(self, server, token, stop):
+        super().__init__()
+        self.server, self.token, self.stop = server, token, stop
+        self.acknowledged, self.statuses = 0, []
+
+    def run(self):
+        context = ssl.create_default_context(cafile=self.server.folder / "tls/ca.pem")
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Encoding": "gzip"}
+        connection = None
+        while not self.stop.is_set():
+            first = self.acknowledged + 1
+            lines = [f"health,boot=load seq={first + i}i,monotonic_ns=1i {time.time_ns() + i}" for i in range(20)]
+            body = gzip.compress("\n".join(lines).encode())
+            while not self.stop.is_set():
+                try:
+                    if connection is None:
+                        connection = http.client.HTTPSConnection(
+                            "127.0.0.1", self.server.gateway_port, context=context, timeout=60
+                        )
+                    connection.request("POST", "/v1/records", body, headers)
+                    answer = connection.getresponse()
+                    told = json.loads(answer.read())
+                except (OSError, http.client.HTTPException):
+                    if connection is not None:
+                        connection.close()
+                    connection = None
+                    continue
+                self.statuses.append(answer.status)
+                if answer.status == 200:
+                    assert told == {"accepted": 20, "rejected": []}
+                    self.acknowledged += 20
+                    break
+                assert answer.status == 503
+                assert int(answer.headers["Retry-After"]) >= 1
+                self.stop.wait(0.02)  # a probe would wait as long as it was told
+        if connection is not None:
+            connection.close()
+
+
+def test_nothing_acknowledged_is_lost_when_the_database_or_a_gateway_process_goes_in_mid_load(two_gateways):
+    server, stop = two_gateways, threading.Event()
+    config = ("--config", server.folder / "server.toml")
+    tokens = [command("probe", "add", f"load-{i}", *config)[1].strip() for i in range(PROBES)]
+    senders = [Sender(server, token, stop) for token in tokens]
+
+    def goes_on():
+        here = [sender.acknowledged for sender in senders]
+        wait_for(lambda: all(one.acknowledged >= before + 60 for one, before in zip(senders, here, strict=True)))
+
+    def members():
+        return Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+
+    first, _ = members()
+    try:
+        for sender in senders:
+            sender.start()
+        goes_on()
+        assert end(server.database) == 0
+        wait_for(lambda: all(503 in sender.statuses for sender in senders))
+        wait_for(lambda: server.gateway("GET", "/v1/health")[0] == 503)
+        server.database = start(server.folder, "database")
+        await_ready(server.database, "database")
+        goes_on()
+        os.kill(int(first), signal.SIGKILL)
+        goes_on()
+        wait_for(lambda: len(members()) == 2)
+    finally:
+        stop.set()
+        for sender in senders:
+            sender.join()
+    with server.store() as store:
+        for number, sender in enumerate(senders):
+            answer = store.query('SELECT "seq" FROM "health" WHERE "probe" = $probe', {"probe": f"load-{number}"})
+            assert set(answer[0].column("seq")) >= set(range(1, sender.acknowledged + 1))
+
+
+def test_a_second_gateway_does_not_share_the_port_unnoticed(server):
+    config = server.folder / "two.toml"
+    config.write_text(
+        (server.folder / "server.toml").read_text().replace("[listen]\n", "[listen]\ngateway_processes = 2\n")
+    )
+    status, _, err = command("serve", "gateway", "--config", config)
+    assert status == 3
+    assert "hint: end what listens there" in err

@@ -2,14 +2,12 @@
 
 import asyncio
 import sqlite3
-import threading
 
 import pytest
 from fake_database import FakeDatabase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.http.body import Budget, Busy
 from tandem_server.ingest.group_commit import GroupCommit, LateNotes
 from tandem_server.registry import LATE_S, late_hours
 from tandem_server.store import LinesRefused, Rejected, StoreDown
@@ -75,17 +73,6 @@ def test_nobody_is_told_before_the_write_has_ended():
     assert database.calls == [["a"], ["b"]]
 
 
-def test_a_budget_is_never_exceeded_and_always_given_back():
-    budget = Budget(100)
-    with budget.share() as one, budget.share() as two:
-        one.take(60)
-        two.take(40)
-        with pytest.raises(Busy):
-            one.take(1)
-        assert budget.held == 100
-    assert budget.held == 0
-
-
 S = 10**9
 NOW = 1_700_003_700 * S  # a hundred seconds into an hour
 names = st.sampled_from(["radio", "position", "subflow", "phase", "usage"])
@@ -111,11 +98,9 @@ class Disk:
     """Stands for the registry's table: keeps what was written, each call by itself."""
 
     def __init__(self):
-        self.calls, self.fails, self.go = [], False, threading.Event()
-        self.go.set()
+        self.calls, self.fails = [], False
 
     def note(self, hours, _now):
-        self.go.wait()
         if self.fails:
             raise sqlite3.OperationalError("disk I/O error")
         self.calls.append(hours)
@@ -139,24 +124,5 @@ def test_a_note_is_written_before_it_is_told_and_not_again_at_once():
         await notes.note("p2", [radio(OLD)])
         await notes.note("p1", [radio(OLD - 7200 * S)])
         assert len(disk.calls) == 3
-
-    asyncio.run(go())
-
-
-def test_what_comes_while_one_is_written_goes_together_in_the_next():
-    async def go():
-        disk = Disk()
-        notes = LateNotes(disk.note)
-        disk.go.clear()
-        first = asyncio.create_task(notes.note("p0", [radio(OLD)]))
-        await asyncio.sleep(0)
-        others = [asyncio.create_task(notes.note(f"p{n}", [radio(OLD)])) for n in range(1, 6)]
-        while len(notes._waiting) < 5:
-            await asyncio.sleep(0)
-        assert not any(one.done() for one in (first, *others))
-        disk.go.set()
-        await asyncio.gather(first, *others)
-        assert sum(map(len, disk.calls)) == 6
-        assert len(disk.calls) <= 2
 
     asyncio.run(go())

@@ -67,22 +67,18 @@ def registry(empty):
     return empty
 
 
-def test_threads_write_at_once(registry):
-    with ThreadPoolExecutor(3) as threads:
-        list(threads.map(registry.probes.add, [f"probe-{number}" for number in range(75)]))
-    assert len(registry.probes.all()) == 75
-
-
-def test_threads_that_have_ended_leave_no_file_open(registry):
+def test_threads_write_at_once_and_those_that_have_ended_leave_no_file_open(registry):
     def opened():
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    registry.probes.add("probe-1")
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(registry.probes.add, [f"probe-{number}" for number in range(75)]))
+    assert len(registry.probes.all()) == 75
     before = opened()
-    for _ in range(50):
+    for _ in range(50):  # one after the other: of several at once SQLite itself keeps some until all locks are gone
         with ThreadPoolExecutor(1) as thread:
             thread.submit(registry.probes.active, "probe-1").result()
-    assert opened() == before
+    assert opened() <= before
 
 
 def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):
@@ -143,15 +139,6 @@ def test_a_lost_answer_is_given_again_to_the_same_key_until_a_token_was_used(reg
     assert registry.probes.of_token(second) == "probe-1"
 
 
-def test_a_token_of_before_ends_no_code(registry):
-    before = registry.probes.add("probe-1")
-    code, mine = registry.enrolments.invite("probe-1", 3600, None).code, key()
-    assert registry.probes.of_token(before) == "probe-1"
-    redeem(registry, "probe-1", code, mine)
-    assert registry.probes.of_token(before) is None
-    redeem(registry, "probe-1", code, mine)
-
-
 def test_a_code_ends_with_its_time_but_a_used_one_not_before_a_day(registry, monkeypatch):
     now = time.time_ns()
     codes = {name: registry.enrolments.invite(name, 3600, NETWORK).code for name in ("late", "lost")}
@@ -190,9 +177,11 @@ def test_every_other_code_is_refused_and_changes_nothing(registry):
 def test_a_new_card_voids_the_token_and_key_of_the_one_before_and_keeps_the_address(registry):
     first, address = redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, key())
     kept = registry.probes.rotate("probe-1", keep_old_s=1000)
-    mine = key()
-    second, again = redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, mine)
-    assert again == address
+    code, mine = registry.enrolments.invite("probe-1", 60, NETWORK).code, key()
+    assert [registry.probes.of_token(token) for token in (first, kept)] == ["probe-1"] * 2  # which ends no code
+    for _ in range(2):
+        second, again = redeem(registry, "probe-1", code, mine)
+        assert again == address
     assert [registry.probes.of_token(token) for token in (first, kept, second)] == [None, None, "probe-1"]
     assert peers(registry.enrolments.all()) == f"# probe-1\n[Peer]\nPublicKey = {mine}\nAllowedIPs = {address}/32\n"
 

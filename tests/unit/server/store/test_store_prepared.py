@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tandem_server.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
+from support.hostile_json import any_answer
+from tandem_server.schema.rollups import ROLLUPS, resolution_query
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
 from tandem_server.store.influx import AnswerError, joined, read_parts
 from tandem_server.store.preparing import (
@@ -70,24 +71,15 @@ def test_the_reader_learns_the_resolution_from_the_time_range(reader):
             assert series.column(field) == [expected], seconds
 
 
-def test_the_reader_reads_every_policy_and_sees_names(store, reader):
-    store.write([f"radio,probe=seen,path=a rsrp_dbm=-90 {NOW}"])
-    assert reader.query('SELECT "rsrp_dbm" FROM "kept"."radio" WHERE "probe" = \'seen\'')[0].column("rsrp_dbm") == [-90]
-    values = [row for s in reader.query('SHOW TAG VALUES FROM "radio" WITH KEY = "probe"') for row in s.rows]
-    assert ["probe", "seen"] in values
-    for one in RESOLUTIONS:
-        reader.query(f'SELECT "records" FROM "{one.policy}"."radio" LIMIT 1')  # noqa: S608  of the schema
-
-
 CHANGES = [
-    'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"', 'DROP MEASUREMENT "radio"', 'DROP SERIES FROM "radio"',
-    'DELETE FROM "radio"', 'DROP DATABASE "tandem"', 'CREATE DATABASE "mine"',
-    'CREATE RETENTION POLICY "mine" ON "tandem" DURATION 1d REPLICATION 1', 'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
-    'DROP RETENTION POLICY "hour" ON "tandem"', "CREATE USER mine WITH PASSWORD 'mine' WITH ALL PRIVILEGES",
-    "SET PASSWORD FOR admin = 'mine'", "SET PASSWORD FOR reader = 'mine'", "GRANT ALL ON tandem TO reader",
-    "GRANT ALL PRIVILEGES TO reader", "DROP USER tandem", "SHOW USERS", "SHOW GRANTS FOR tandem", "DROP SHARD 1", "KILL QUERY 1",
+    'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"',
+    'DELETE FROM "radio"',
+    'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
+    "SET PASSWORD FOR reader = 'mine'",
+    "GRANT ALL ON tandem TO reader",
+    "SHOW USERS",
     'CREATE SUBSCRIPTION "s" ON "tandem"."kept" DESTINATIONS ALL \'udp://127.0.0.1:9\'',
-]  # fmt: skip
+]
 
 
 def test_the_reader_can_change_nothing_and_cannot_write(store, reader):
@@ -258,19 +250,6 @@ def test_points_come_back_with_their_times_in_ns_once_however_often_they_are_wri
         a.column("w")
 
 
-def test_bad_lines_are_named_and_all_others_are_in(store):
-    lines = [f"mixed,k=a v={i} {NOW + i}" for i in range(1000)]
-    lines[0] = "no line protocol"
-    lines[499] = f'mixed,k=a v="text" {NOW + 499}'
-    lines[500] = f"mixed,k= v=1 {NOW}"
-    lines[999] = "mixed v=NaN"
-    rejected = store.write(lines)
-    assert [one.index for one in rejected] == [0, 499, 500, 999]
-    assert all(one.reason for one in rejected)
-    assert "field type conflict" in rejected[1].reason
-    assert count(store, "mixed") == 996
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(bad=st.sets(st.integers(0, 39), max_size=40))
 def test_whatever_is_bad_is_found(store, bad):
@@ -278,13 +257,6 @@ def test_whatever_is_bad_is_found(store, bad):
     lines = [f"{name} v= {i}" if i in bad else f"{name} v={i} {NOW + i}" for i in range(40)]
     assert {one.index for one in store.write(lines)} == bad
     assert count(store, name) == 40 - len(bad)
-
-
-def test_big_answers_come_whole(store):
-    lines = [f"big,k=x v={i} {NOW + i}" for i in range(25_000)]
-    assert store.write(lines) == []
-    (series,) = store.query('SELECT "v" FROM "big"')
-    assert series.column("v") == list(range(25_000))
 
 
 def test_an_answer_is_handed_on_while_it_is_sent(grumpy):
@@ -393,19 +365,7 @@ def test_a_connection_closed_while_idle_is_opened_again(private_influx):
         assert client.write([f"reopened v=1 {NOW}"]) == []
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["results", "series", "values", "columns", "tags", "name", "error", "x"]), inner, max_size=5
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(st.lists(st.one_of(st.binary(max_size=40), JSON.map(lambda v: json.dumps(v).encode())), max_size=3))
+@given(st.lists(st.binary(max_size=40) | any_answer(), max_size=3))
 def test_any_answer_is_read_or_refused(documents):
     with contextlib.suppress(AnswerError):
         for series in joined(read_parts(documents)):

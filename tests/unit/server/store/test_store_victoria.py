@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.serve_on_loopback import Server, await_ready, end, lay_out, start
 from support.victoria_metrics import VictoriaMetrics
 from tandem.schema.line_protocol import parse
 from tandem_server.store import Mirrored, Rejected, StoreDown
@@ -177,8 +178,35 @@ def test_the_mirror_has_what_the_database_accepted(database, caplog):
     mirror.close()
 
 
-def test_without_the_mirror_nothing_is_acknowledged(tmp_path):
-    accepting = Database()
-    away = Mirrored(accepting, VictoriaMetrics(tmp_path, *FIT).client())
-    with pytest.raises(StoreDown):
-        away.write([line(1, "away", NOW)])
+# --- the whole gateway with it as its mirror: while it is away nothing is accepted
+
+
+def test_accepted_records_are_in_it_and_while_it_is_away_none_is_accepted(tmp_path):
+    database = VictoriaMetrics(tmp_path, *FIT).start()
+    ports = lay_out(tmp_path)
+    with (tmp_path / "server.toml").open("a") as file:
+        file.write(f'\n[mirror]\nurl = "http://127.0.0.1:{database.port}"\ntexts = "labels"\n')
+    influx = start(tmp_path, "database")
+    await_ready(influx, "database")
+    gateway, client = start(tmp_path, "gateway"), database.client()
+    try:
+        await_ready(gateway, "gateway")
+        server = Server(tmp_path, *ports, gateway, (tmp_path / "token").read_text().strip())
+        now = time.time_ns() // 10**6 * 10**6
+        lines = [
+            f"health,boot=b,probe=liar mobile=true,seq={i}i,monotonic_ns={i}i {now + i * 10**6}" for i in range(1, 51)
+        ]
+        lines[9] = "nonsense"
+        for _ in range(2):
+            status, _, answer = server.gateway("POST", "/v1/records", "\n".join(lines))
+            assert (status, answer["accepted"], [one["line"] for one in answer["rejected"]]) == (200, 49, [9])
+        assert sorted(exported(client, "health_seq", probe="probe-1").values()) == [i for i in range(1, 51) if i != 10]
+        database.kill()
+        assert server.gateway("POST", "/v1/records", lines[0])[0] == 503
+        database.start()
+        assert server.gateway("POST", "/v1/records", lines[0])[0] == 200
+    finally:
+        client.close()
+        assert end(gateway) == 0
+        assert end(influx) == 0
+        database.kill()

@@ -1,4 +1,4 @@
-"""tandem-server traces: listed, fetched, verified; what is damaged is found. [traces] of server.toml is read strictly."""
+"""tandem-server traces: listed, fetched, verified; what is damaged is found."""
 
 import json
 import random
@@ -7,8 +7,6 @@ import pytest
 
 from support.serve_on_loopback import command as run
 from support.upload_service_here import PLENTY, Place, offered
-from tandem_server.cli.command import ConfigError
-from tandem_server.cli.configuration import load
 from tandem_server.uploads.service import UploadService
 
 CONTENT = random.Random(9).randbytes(50_000)
@@ -97,32 +95,6 @@ def test_verify_finds_what_is_damaged_cut_or_gone(place):
         content[at] ^= 0x10
     packed.write_bytes(content[: len(content) // 2])
     assert command("verify", "--probe", "probe-2")[0] == 1
-
-
-def test_a_configuration_that_cannot_be_is_refused_with_its_line_and_a_bucket_read_either_way(tmp_path):
-    file = tmp_path / "server.toml"
-    for text, said in [
-        ('s3 = "x"', "s3"),
-        ('s3 = {bucket = "UPPER"}', "bucket"),
-        ('s3 = {bucket = "fine", key = "secret"}', "unknown key 'key'"),
-        ('s3 = {bucket = "fine", prefix = "a b"}', "prefix"),
-        ('s3 = {bucket = "fine", endpoint_url = "https://user:secret@x"}', "endpoint_url"),
-        ('s3 = {bucket = "fine", encryption = "rot13"}', "encryption"),
-        ("reserve_bytes = -1", "reserve_bytes"),
-        ("trace_bytes = 0", "trace_bytes"),
-        ("keep = true", "unknown key 'keep'"),
-    ]:
-        file.write_text(f"[listen]\n\n[traces]\n{text}\n")
-        with pytest.raises(ConfigError, match=said) as refused:
-            load(file)
-        assert "hint:" in str(refused.value)
-        assert f"{file}:" in str(refused.value)
-    read = []
-    for text in ('[traces]\ns3 = {bucket = "kit", region = "r"}\n', '[traces.s3]\nbucket = "kit"\nregion = "r"\n'):
-        file.write_text(text)
-        read.append(load(file).traces)
-    assert read[0] == read[1]
-    assert (read[0].s3.bucket, read[0].s3.prefix, read[0].folder) == ("kit", "traces", tmp_path / "traces")
 
 
 def test_the_desk_makes_its_folder_for_the_server_only(tmp_path):

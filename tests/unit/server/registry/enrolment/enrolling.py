@@ -10,43 +10,54 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from support.program_module import module_of
-from support.serve_on_loopback import command, free_ports
+from support.serve_on_loopback import Server, command
 from tandem_server.registry import Registry
 
 SCRIPT = Path(__file__).parents[5] / "firmware/image/src/tandem_image/files/tandem-enrol"
 HUB_KEY = base64.b64encode(bytes(range(32))).decode()
 
 
-def lay_out_gateway(folder):
-    """server.toml and tls/; the port."""
-    (port,) = free_ports(1)
-    (folder / "server.toml").write_text(
-        f'[listen]\nhost = "127.0.0.1"\ngateway_port = {port}\n[wireguard]\nnetwork = "10.87.0.0/16"\n'
-        'endpoint = "192.0.2.1:51820"\npublic_key_file = "hub.pub"\n'
-        "[limits]\nfailures_per_address = 60000\n"  # all enrol from here
-    )
-    (folder / "influxdb").mkdir()
-    (folder / "influxdb/tandem.password").write_text("unused")
-    (folder / "hub.pub").write_text(HUB_KEY)
-    made = command("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", "127.0.0.1")
-    assert made == (0, "", "")
-    return port
+TUNNEL = """[wireguard]
+network = "10.87.0.0/16"
+endpoint = "192.0.2.1:51820"
+public_key_file = "hub.pub"
+[limits]
+failures_per_address = 60000
+"""
+"""All enrol from one address here."""
 
 
 @dataclass
-class Gateway:
-    folder: Path
-    port: int
+class Gateway(Server):
+    """``secrets``: the codes and tokens that it gave."""
 
-    def invite(self, name):
-        status, out, _ = command("probe", "invite", name, "--config", self.folder / "server.toml", "--json")
+    def __post_init__(self):
+        self.secrets = []
+        (self.folder / "hub.pub").write_text(HUB_KEY + "\n")
+        (self.folder / "ssh").mkdir()
+        key = self.folder / "ssh/ssh_host_ed25519_key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "root@probe", "-f", key], check=True)
+        self.host_key = key.with_name(f"{key.name}.pub").read_text().strip()
+
+    def run(self, *words):
+        return command("probe", *words, "--config", self.folder / "server.toml")
+
+    def invite(self, name, *more):
+        status, out, _ = self.run("invite", name, "--json", *more)
         assert status == 0
-        return json.loads(out)
+        made = json.loads(out)
+        self.secrets.append(made["code"])
+        return made
 
     def code_for(self, name):
         """The same without the command, for who invites fifty."""
         with Registry(self.folder / "registry.sqlite") as registry:
             return registry.enrolments.invite(name, 3600, IPv4Network("10.87.0.0/16")).code
+
+    def enrol(self, asked):
+        status, headers, answer = self.gateway("POST", "/v1/enrol", json.dumps(asked), token="")
+        self.secrets += [answer["token"]] if "token" in answer else []
+        return status, headers, answer
 
     def knows(self, token):
         with Registry(self.folder / "registry.sqlite") as registry:
@@ -59,13 +70,9 @@ class Gateway:
     def write_enrol(self, root, name, its_code, **more):
         """What the image puts on the card; with one host key, made once, where the test has not made its folder."""
         (root / "etc/tandem").mkdir(parents=True, exist_ok=True)
-        if not (self.folder / "ssh").exists():
-            (self.folder / "ssh").mkdir()
-            key = self.folder / "ssh/ssh_host_ed25519_key"
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
         if not (root / "etc/ssh").exists():
             shutil.copytree(self.folder / "ssh", root / "etc/ssh")
-        usual = {"probe": name, "gateway": f"https://127.0.0.1:{self.port}", "code": its_code}
+        usual = {"probe": name, "gateway": f"https://127.0.0.1:{self.gateway_port}", "code": its_code}
         content = usual | {"ca_file": str(self.folder / "tls/ca.pem")} | more
         (root / "etc/tandem/enrol.json").write_text(json.dumps(content))
         return root / "etc/tandem"

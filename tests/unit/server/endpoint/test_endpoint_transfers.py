@@ -1,16 +1,14 @@
-"""Downloads over real sockets on loopback: exact, bounded, accounted."""
+"""Downloads and uploads over real sockets on loopback: exact, bounded, accounted; and the recorder of what they tell."""
 
-import contextlib
-import itertools
+import os
 import select
 import socket
 import threading
 import time
 import zlib
-from types import SimpleNamespace
 
 import pytest
-from endpoint_on_loopback import PATHS, head, request, wait_until
+from endpoint_on_loopback import PATHS, head, read_answer, request, wait_until
 
 from tandem.schema.line_protocol import Point
 from tandem_server.endpoint import transfers
@@ -49,17 +47,6 @@ def test_a_download_for_a_time_ends_even_when_nobody_reads(endpoint, monkeypatch
     assert summary["end"] == "not acknowledged"
     assert summary["bytes_acked"] < summary["bytes_sent"]
     assert summary["request_to_last_ack_s"] is None
-
-
-@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
-def test_a_download_for_a_time_is_complete_when_the_client_closes_at_its_end(endpoint, kind):
-    here = endpoint(session_bytes=10**12)
-    session = here.session(kind)
-    with here.downloading(session, "seconds=0.3", kind) as client:
-        until = time.monotonic() + 0.4
-        while time.monotonic() < until:
-            client.recv(1 << 16)  # slower than the sender: much is still under way when the time is over
-    assert here.ended(session)["end"] == "complete"
 
 
 def test_ending_the_session_or_the_endpoint_cuts_a_download(endpoint):
@@ -190,7 +177,7 @@ def test_a_record_that_breaks_the_schema_is_counted_and_closing_does_not_wait_fo
     assert (account.stored, account.dropped) == (0, 1)
 
 
-# --- a download by itself: who closes as soon as he has what he asked for has not gone away, and how often the sender is looked at
+# --- a download by itself: who closes as soon as he has what he asked for has not gone away
 
 
 @pytest.fixture
@@ -225,42 +212,22 @@ class Budget:
         self.after()
 
 
-def downloading(serving, ask, after, record=lambda _: None):
+def downloading(serving, ask, after):
     account = FlowAccount(Labels("probe-1", "boot-1", "run-1", "tcp", "a", {}))
-    return Download(Measured(serving, Budget(after), account, record, lambda: False, 30.0), ask)
+    return Download(Measured(serving, Budget(after), account, lambda _: None, lambda: False, 30.0), ask)
 
 
-def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
-    """By a clock that goes on by 10 ms with every look at it."""
+def test_who_closes_when_all_has_come_is_complete(pair):
     serving, client = pair
-    now_s, samples = itertools.count(1000, 0.01), []
-    monkeypatch.setattr(
-        "tandem_server.endpoint.transfers.time", SimpleNamespace(monotonic=lambda: next(now_s), sleep=time.sleep)
-    )
-    client.setblocking(False)
-
-    def read():
-        with contextlib.suppress(BlockingIOError):
-            while client.recv(1 << 20):
-                pass
-
-    one = downloading(serving, Transfer(None, 2.05), read, samples.append)
-    assert one.run(b"abc") == "complete"
-    # Until the client's kernel has acknowledged all it goes on looking: how long that takes is the machine's.
-    looked_s = next(now_s) - 1000
-    assert looked_s > 2.05
-    assert 10 * looked_s - 3 <= len(samples) <= 10 * looked_s + 3
+    one = downloading(serving, Transfer(1000, None), lambda: close_and_wait(serving, client, 1003))
+    assert (one.run(b"abc"), one.acked_at_s is not None) == ("complete", True)
 
 
-@pytest.mark.parametrize("reads_all", [True, False])
-def test_who_closes_when_all_has_come_is_complete_and_who_closes_before_has_gone(pair, reads_all):
+def test_who_closes_before_all_has_come_has_gone(pair):
     serving, client = pair
-    one = downloading(serving, Transfer(1000, None), lambda: close_and_wait(serving, client, 1003 if reads_all else 3))
-    if reads_all:
-        assert (one.run(b"abc"), one.acked_at_s is not None) == ("complete", True)
-    else:
-        serving.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-        assert one.run(b"abc" + bytes(10_000_000)) == "client gone"
+    serving.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    one = downloading(serving, Transfer(1000, None), lambda: close_and_wait(serving, client, 3))
+    assert one.run(b"abc" + bytes(10_000_000)) == "client gone"
 
 
 def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monkeypatch):
@@ -277,3 +244,130 @@ def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monk
 
     monkeypatch.setattr("tandem_server.endpoint.transfers.time.sleep", late)
     assert one.run(b"abc") == "complete"
+
+
+# --- uploads: counted, timed, and cut when they lie, stall or never end
+
+
+def upload(here, session, query, body, length=None, kind="mptcp", half_close=True):
+    lines = [] if length is None else [f"Content-Length: {length}"]
+    with here.connect(kind) as client:
+        client.sendall(head("POST", f"/v1/upload?{query}", session, *lines) + body)
+        if half_close:
+            client.shutdown(socket.SHUT_WR)
+        status, _, answer = read_answer(client)
+    return status, answer
+
+
+def send_for_ever(client):
+    while True:
+        client.sendall(b"x" * 10_000)
+        time.sleep(0.0001)  # so that a session's time is over before its bytes are
+
+
+def is_cut(client):
+    """Reset: an end without it would look like an answer."""
+    try:
+        while client.recv(65536):
+            pass
+    except ConnectionResetError:
+        return True
+    return False
+
+
+def test_as_many_bytes_as_announced_are_counted_and_told(endpoint):
+    here = endpoint()
+    for kind, payload in [(kind, payload) for kind in ("mptcp", "tcp") for payload in (1, 100_001, 20_000_000)]:
+        session = here.session(kind, payload_bytes=payload)
+        body = os.urandom(payload)
+        status, answer = upload(here, session.id, f"bytes={payload}", body, payload, kind, half_close=False)
+        assert (status, answer["bytes"]) == (200, payload)
+        summary = here.ended(session)
+        assert (summary["bytes_received"], summary["end"], summary["bytes_sent"]) == (payload, "complete", 0)
+        assert summary["request"] == f"POST /v1/upload?bytes={payload}"
+        assert summary["duration_s"] == answer["duration_s"] >= 0
+        assert summary["subflows"][0]["bytes_received"] >= payload
+        assert (session.used_bytes, summary["fallback"]) == (payload, False)
+    session = here.session()
+    assert upload(here, session.id, "seconds=1", b"x" * 300_000)[1]["bytes"] == 300_000
+    assert here.ended(session)["end"] == "complete"  # one for a time, by its half close
+    points = [p for p in here.points() if p.measurement == "connection"]
+    assert (points[-1].fields["bytes"], points[-1].tags["kind"]) == (300_000, "mptcp")
+
+
+def test_the_duration_is_from_the_first_to_the_last_byte(endpoint):
+    here = endpoint()
+    session = here.session()
+    with here.connect() as client:
+        begun = time.monotonic()
+        client.sendall(head("POST", "/v1/upload?bytes=2", session.id, "Content-Length: 2"))
+        time.sleep(0.3)  # before the first byte: not counted
+        client.sendall(b"a")
+        wait_until(lambda: session.used_bytes)
+        time.sleep(0.3)
+        client.sendall(b"b")
+        _, _, answer = read_answer(client)
+        whole = time.monotonic() - begun
+    assert 0.3 <= answer["duration_s"] < whole - 0.3
+
+
+def test_what_is_no_upload_is_refused(endpoint):
+    here = endpoint(session_bytes=1000)
+    good = here.session().id
+    cases = [
+        (good, "bytes=5", None, 400),
+        (good, "bytes=5", 6, 400),
+        (good, "seconds=5", 5, 400),
+        (good, "bytes=5&seconds=1", 5, 400),
+        (good, "bytes=0", 0, 400),
+        (good, "bytes=9999999999", 9999999999, 429),
+        ("0" * 32, "bytes=1", 1, 403),
+    ]
+    told = [upload(here, session, query, b"", length)[0] for session, query, length, _ in cases]
+    assert told == [status for *_, status in cases]
+    assert here.exchange(head("GET", "/v1/upload?bytes=1", good))[0] == 405
+
+
+def test_a_body_shorter_than_it_said_is_recorded(endpoint):
+    here = endpoint()
+    session = here.session()
+    assert upload(here, session.id, "bytes=1000", b"x" * 400, 1000)[0] == 400
+    summary = here.ended(session)
+    assert (summary["end"], summary["bytes_received"], session.used_bytes) == ("too short", 400, 400)
+
+
+def test_a_body_longer_than_it_said_and_one_that_stalls_are_cut(endpoint):
+    for body, stall_s, end in ((b"x" * 5000, 30.0, "too long"), (b"x", 0.3, "stalled")):
+        here = endpoint(stall_s=stall_s)
+        session = here.session()
+        with here.connect() as client:
+            client.sendall(head("POST", "/v1/upload?bytes=1000", session.id, "Content-Length: 1000") + body)
+            assert is_cut(client)
+        summary = here.ended(session)
+        assert (summary["end"], summary["bytes_received"]) == (end, min(len(body), 1000))
+
+
+@pytest.mark.parametrize(("query", "stall_s", "end"), [("0.2", 2.0, "over time"), ("3000", 30.0, "budget")])
+def test_a_body_that_never_ends_is_cut_by_time_or_by_the_budget(endpoint, query, stall_s, end):
+    here = endpoint(stall_s=stall_s)
+    session = here.session("any", payload_bytes=2_000_000 if end == "budget" else None)
+    with here.connect() as client:
+        client.sendall(head("POST", f"/v1/upload?seconds={query}", session.id))
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            send_for_ever(client)
+    summary = here.ended(session)
+    assert summary["end"] == end
+    assert summary["bytes_received"] == session.used_bytes
+    assert end == "over time" or session.used_bytes == 2_000_000
+
+
+def test_ending_the_session_cuts_its_upload(endpoint):
+    here = endpoint()
+    session = here.session()
+    with here.connect() as client:
+        client.sendall(head("POST", "/v1/upload?seconds=3000", session.id) + b"x")
+        wait_until(lambda: session.used_bytes)
+        here.sessions.end(session.id, "probe-1", wait_s=0.1)
+        assert is_cut(client)
+    wait_until(lambda: session.summaries)
+    assert session.summaries[0]["end"] == "stopped"
