@@ -34,6 +34,8 @@ def test_a_new_boot_and_an_interface_made_since_began_at_nothing_and_one_there_a
 
 
 def test_bytes_without_a_day_count_against_every_day_and_go_to_the_first() -> None:
+    assert [day_of(1_795_219_200_000_000_000 + ns) for ns in (-1, 0)] == ["2026-11-20", DAY], "a day is UTC's"
+    assert day_of(None) is None
     ledger = Ledger()
     ledger.seen("a", counter(0), None)
     ledger.seen("a", counter(50), None)
@@ -119,12 +121,6 @@ def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:
     assert (tmp_path / f"{NAME}.broken").read_text() == "{"
 
 
-def test_days_are_utc() -> None:
-    assert day_of(1_795_219_199_999_000_000) == "2026-11-20"
-    assert day_of(1_795_219_200_000_000_000) == DAY
-    assert day_of(None) is None
-
-
 # --- what a SIM's plan will have carried at its end
 
 GB = 10**9
@@ -163,9 +159,7 @@ def test_what_the_forecast_goes_by():
     assert abs((before.used_up_utc_s or 0) - at("2026-11-11T00:01:00")) < 1
     heavy = forecast(PLAN, days("2026-11-01", [GB // 10] * 13 + [3 * GB]), at("2026-11-14T20:00:00"))
     assert heavy.used_bytes == 13 * (GB // 10) + 3 * GB
-    assert heavy.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8, (
-        "one whole week, and today: a heavy day is one of the days"
-    )
+    assert heavy.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8, "one whole week, and today"
     assert heavy.sure
     odd = forecast(PLAN, {"undated": 5, "2027-11-05": 7, "2026-11-05": 1}, at("2026-11-05T12:00:00"))
     assert (odd.used_bytes, odd.counted_from) == (13, date(2026, 11, 5)), "no day, and days to come, count as today"

@@ -162,19 +162,6 @@ def test_a_step_is_told_and_moves_no_record(file: Path) -> None:
     assert clock.state(0, 5 * S)["steps"] == []
 
 
-@pytest.mark.parametrize(("off_ns", "error_ns"), [(300 * MS, 1000 * MS), (365 * 86_400 * S, 10 * MS)])
-def test_a_poor_or_wrong_word_that_nobody_has_used_is_as_if_never_said(file: Path, off_ns: int, error_ns: int) -> None:
-    hands = Hands()
-    clock = hands.clock(file)
-    clock.take(hands.says(TRUE_NS + off_ns, error_ns, "gpsd"))
-    hands.monotonic_ns = 20 * S
-    clock.take(hands.says())
-    stamp = clock.stamp("boot-1", 5)
-    assert stamp.utc_ns == TRUE_NS + 5
-    assert stamp.error_ms is not None
-    assert stamp.error_ms <= 15
-
-
 def test_a_clock_that_is_slewed_for_long_is_followed(file: Path) -> None:
     """chronyd without makestep: 60 s off, and CLOCK_MONOTONIC runs 8 % fast until they are made up for."""
     hands = Hands()

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_chronyc import install, line
+from support.hostile_json import any_json
 from tandem.app import clock_watch as sources
 from tandem.app.clock_watch import (
     PULSE_ERROR_NS,
@@ -18,7 +18,6 @@ from tandem.app.clock_watch import (
     ClockWatch,
     KernelClock,
     Satellites,
-    Tracking,
     chrony_reading,
     kernel_reading,
     parse_tracking,
@@ -43,21 +42,16 @@ def test_what_chronyc_prints_is_read() -> None:
     assert parse_tracking("506 Cannot talk to daemon\n") is None
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_when_chronyd_does_not_vouch() -> None:
+    for changes in (
         {"leap": "Not synchronised"},
         {"reference": "00000000"},
         {"reference": sources.LOCAL_REFERENCE},
         {"stratum": 0},
         {"dispersion": 1.5},
         {"dispersion": -1.5},
-    ],
-)
-def test_when_chronyd_does_not_vouch(changes: dict[str, Any]) -> None:
-    told = parse_tracking(line(**changes))
-    assert told is not None
-    assert chrony_reading(told, 0, 0) is None
+    ):
+        assert chrony_reading(parse_tracking(line(**changes)), 0, 0) is None, changes
 
 
 def test_a_chronyd_that_answers_one_that_does_not_and_none_at_all(
@@ -110,9 +104,8 @@ def test_a_pulse_is_exact_once_the_sentences_say_which_second_it_was() -> None:
     fixes(sky, 10, lambda _n: 200_000_000)
     said = sky.heard(pulse, 9 * S + 300_000_000, system_ns)
     assert (said.offset_ns, said.error_ns) == (TRUE_NS - 1234, PULSE_ERROR_NS)
-    assert (
-        sky.heard(Pulse("PPS", "/dev/x", TRUE_NS + 99 * S, system_ns + 9 * S), 9 * S + 400_000_000, system_ns) is None
-    )
+    another = Pulse("PPS", "/dev/x", TRUE_NS + 99 * S, system_ns + 9 * S)
+    assert sky.heard(another, 9 * S + 400_000_000, system_ns) is None
 
 
 # --- who is asked --------------------------------------------------------------------------------------------------------
@@ -137,16 +130,13 @@ DISCIPLINED = KernelClock(True, 0, 8_000, 500)
         ("system", None, NO_KERNEL, "system", None),
     ],
 )
-def test_whose_word_is_taken(
-    tmp_path: Path, source: str, told: Tracking | None, state: KernelClock, taken: str | None, why: str | None
-) -> None:
+def test_whose_word_is_taken(tmp_path, source, told, state, taken, why):
     clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
-    watch = ClockWatch(clock, source, lambda: told, lambda: state, lambda: TRUE_NS, lambda: 5 * S)
-    watch.look()
+    ClockWatch(clock, source, lambda: told, lambda: state, lambda: TRUE_NS, lambda: 5 * S).look()
     assert (None if clock.reading is None else clock.reading.source) == taken
+    assert (why or "") in str(clock.trouble)
     assert (clock.trouble is None) == (why is None)
-    assert why is None or why in str(clock.trouble)
-    assert clock.state()["error_ms"] is None if taken in (None, "system") else clock.state()["error_ms"] > 0
+    assert (clock.state()["error_ms"] is None) == (taken in (None, "system"))
 
 
 # --- boots.json ----------------------------------------------------------------------------------------------------------
@@ -173,15 +163,7 @@ def test_boots_are_read_as_they_were_written(known: list[boots.Boot]) -> None:
     assert boots.read(boots.write(known)) == known
 
 
-KEYS = ["format", "boots", "id", "epochs", "first_seq", "seen_ns", "system_offset_ns", "error_ns", "used"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*KEYS, "source"]), inner, max_size=6),
-    max_leaves=12,
-)
-
-
-@given(st.binary(max_size=200) | JSON.map(lambda told: json.dumps(told).encode()))
+@given(st.binary(max_size=200) | any_json().map(lambda told: json.dumps(told).encode()))
 def test_no_bytes_break_the_reader_of_boots(noise: bytes) -> None:
     with pytest.raises(boots.BootsError):
         boots.read(noise)

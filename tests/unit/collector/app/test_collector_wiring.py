@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from doubles import Rehearsal, account, kinds, points
-from good_config import GOOD, good
+from good_config import good
 
 from support.https_gateway import Gateway
-from tandem.app.config import parse
 from tandem.app.config_schema import PathConfig, RecoveryConfig, RoundTripConfig
 from tandem.app.daemon import modems
 from tandem.app.daemon.modems import ModemActions, modem_poller
@@ -68,10 +67,8 @@ def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_a
     collector.pollers["a"].poll(-70.0)  # a run begins
     assert collector.stop()
     found = [p for p in points(gateway) if p.measurement == "round_trip"]
-    assert {(p.tags["path"], p.tags["operator"], p.fields["outcome"]) for p in found} == {
-        ("a", "A", "unserved"),
-        ("b", "B", "unserved"),
-    }
+    told = {(p.tags["path"], p.tags["operator"], p.fields["outcome"]) for p in found}
+    assert told == {("a", "A", "unserved"), ("b", "B", "unserved")}
     assert "rtt_ms" not in found[0].fields
 
 
@@ -137,40 +134,28 @@ def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: 
     collector.stop()
 
 
-def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
-    tmp_path: Path, gateway: Gateway
-) -> None:
-    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
+def test_the_status_tells_what_people_want_to_know(tmp_path, gateway):
+    collector = Rehearsal(tmp_path, gateway, "long").start()
     (before,) = ask(tmp_path / "status.sock", {"op": "status"})
     collector.detectors.speed_class = "high"
-    collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.model.status()["mobile"])
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
-    assert "(driving)" in summary(status)
-    assert collector.stop()
-    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
-
-
-def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long").start()
     collector.pollers["a"].poll(-70.0)
     collector.pollers["b"].poll(None, failure="port_lost")
     collector.until_sampled()
     # The run comes of the first poll alone.
     collector.until(lambda: collector.supervisor.service.status()["modems"]["b"]["state"] is not None)
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["mobile"] is True
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
     assert status["mobile_since_s"] >= 0
-    assert status["modems"]["a"]["rsrp_dbm"] == -70.0
-    assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
-    assert status["modems"]["b"]["state"] == "port_lost"
-    assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
+    assert "(driving)" in summary(status)
+    modems = status["modems"]
+    assert (modems["a"]["rsrp_dbm"], modems["a"]["history_rsrp_dbm"]) == (-70.0, [-70.0])
+    assert (modems["b"]["state"], modems["b"]["history_rsrp_dbm"]) == ("port_lost", [None])
     assert status["run"]["of"] == 3
     (run,) = status["run"]["runs"]
     assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
     assert "mobility_start" in [e["kind"] for e in status["events"]]
-    collector.stop()
+    assert collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
 
 
 def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Path, gateway: Gateway) -> None:
@@ -264,12 +249,10 @@ def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: 
 
 # --- what the status object tells of a run's subflows, and of events
 
-CONFIG = GOOD
-
 
 @pytest.fixture
 def live(tmp_path: Path) -> StatusModel:
-    return StatusModel(parse(CONFIG, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
+    return StatusModel(good(file=tmp_path / "config.toml"), lambda ns: ns, lambda: None)
 
 
 RUN = PlannedRun("run-1", "mptcp", ("a", "b"))
@@ -291,7 +274,8 @@ def sampled(live: StatusModel, *subflows: dict[str, Any]) -> list[dict[str, Any]
 
 
 def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: StatusModel) -> None:
-    begin(live)
+    begin(live, campaign={"name": "cordero-2022", "step": "one"})
+    assert live.status()["run"]["campaign"] == "cordero-2022"
     assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 0.0}, {"goodput_bit_per_s": 0.0})] == [None, None]
     assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 3e6}, {"goodput_bit_per_s": 1e6})] == [0.75, 0.25]
     for _ in range(10):
@@ -299,28 +283,16 @@ def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: Stat
     assert [s["share"] for s in shown] == [0.25, 0.75]
 
 
-@pytest.mark.parametrize(
-    ("fields", "rtt_ms"),
-    [
+def test_the_rtt_is_that_of_the_end_which_knows_it(live):
+    begin(live)
+    for fields, rtt_ms in (
         ({"bytes_received": 9000, "bytes_sent": 100, "rtt_ms": 21.0, "rcv_rtt_ms": 84.5}, 84.5),
         ({"bytes_received": 100, "bytes_sent": 9000, "rtt_ms": 21.0, "rcv_rtt_ms": 84.5}, 21.0),
         ({"bytes_received": 9000, "bytes_sent": 100, "rtt_ms": 21.0}, None),
         ({"bytes_received": 9000, "rcv_rtt_ms": "hostile"}, None),
-    ],
-)
-def test_the_rtt_is_that_of_the_end_which_knows_it(
-    live: StatusModel, fields: dict[str, Any], rtt_ms: float | None
-) -> None:
-    begin(live)
-    (shown,) = sampled(live, fields)
-    assert shown["rtt_ms"] == rtt_ms
-
-
-def test_a_campaigns_run_names_it(live: StatusModel) -> None:
-    begin(live)
-    assert live.status()["run"]["campaign"] is None
-    begin(live, campaign={"name": "cordero-2022", "step": "one"})
-    assert live.status()["run"]["campaign"] == "cordero-2022"
+    ):
+        (shown,) = sampled(live, fields)
+        assert shown["rtt_ms"] == rtt_ms
 
 
 def test_an_event_keeps_its_state(live: StatusModel) -> None:

@@ -1,6 +1,5 @@
 """From what the collector's parts know to the state that is shown; a thread that is heard no more; `tandem run` as a process."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -41,9 +40,8 @@ def shown(summary: Summary, now_s: float, **other: Any) -> str:
     return choose(summary.of(brief(**other), int(now_s * S))).name
 
 
-@pytest.mark.parametrize(
-    ("other", "state"),
-    [
+def test_what_the_parts_know_is_summed_up() -> None:
+    for other, state in (
         ({}, "well"),
         ({"health": None}, "well"),
         ({"measuring": True}, "measuring"),
@@ -51,10 +49,8 @@ def shown(summary: Summary, now_s: float, **other: Any) -> str:
         ({"alarms": ["disk_low", "throttled"]}, "call"),
         ({"alarms": ["card_worn", "throttled", "plan_over"]}, "well"),
         ({"alarms": ["disk_low", "undervoltage"]}, "charge"),
-    ],
-)
-def test_what_the_parts_know_is_summed_up(other: dict[str, Any], state: str) -> None:
-    assert shown(Summary(), 0, **other) == state
+    ):
+        assert shown(Summary(), 0, **other) == state, other
 
 
 def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itself() -> None:
@@ -91,7 +87,7 @@ def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_
     assert indicating.state().name == "stopping"
     indicating.close()
     assert indicating.status()["state"] == "not-running"
-    now, asked = [0], []
+    asked = []
     indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     for now[0] in range(0, 3 * S, S // 10):
         indicating.beat(lambda: asked.append(now[0]) or brief())
@@ -110,26 +106,22 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     assert indicating.status()["paper_refreshes"] == len(pages)
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ('[status_led]\nred = "a/b"', 2, "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
-        ('[status_led]\nonly = ".."', 2, "status_led.only: '..' is no name of an LED"),
-        ('[status_led]\nonly = "ACT"\nblue = "x"', 3, "status_led.blue and status_led.only are both given"),
-        (f'[e_paper]\ncall = "{"9" * 41}"', 2, "e_paper.call: 41 letters are more than the paper has room for"),
-        ('[e_paper]\nspi = "spidev0.0"', 2, "e_paper.spi: 'spidev0.0' is no device; hint: as in /dev/spidev0.0"),
-        ("[e_paper]\nbusy = 64", 2, "e_paper.busy: 64 is above 63"),
-        ("[e_paper]\nbusy = 23", 2, "e_paper.reset and busy are both GPIO 23; hint: one GPIO each"),
-    ],
-)
-def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str) -> None:
-    assert wrongly_told([(f"{GOOD}\n{text}\n", text.splitlines()[line - 1], words)]) == []
+def test_what_cannot_be_is_named_with_its_line() -> None:
+    led, paper = f"{GOOD}\n[status_led]\n", f"{GOOD}\n[e_paper]\n"
+    rows = [
+        (f'{led}red = "a/b"\n', "red", "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
+        (f'{led}only = "ACT"\nblue = "x"\n', "blue", "status_led.blue and status_led.only are both given"),
+        (f'{paper}call = "{"9" * 41}"\n', "call", "e_paper.call: 41 letters are more than the paper has room for"),
+        (f'{paper}spi = "spidev0.0"\n', "spi", "'spidev0.0' is no device; hint: as in /dev/spidev0.0"),
+        (f"{paper}busy = 64\n", "busy", "e_paper.busy: 64 is above 63"),
+        (f"{paper}busy = 23\n", "busy", "e_paper.reset and busy are both GPIO 23; hint: one GPIO each"),
+    ]
+    assert wrongly_told(rows) == []
 
 
 # --- `tandem run` as a process, with a folder as the kernel's LEDs: what the light says from the start to each of its ends
 
 
-HERE = Path(__file__).parent
 LED = '[status_led]\nenabled = true\nfolder = "leds"\n'
 
 
@@ -148,16 +140,12 @@ class Kit:
         (supply / "name").write_text("rpi_volt\n")
         self.low = supply / "in0_lcrit_alarm"
         self.low.write_text("0\n")
-        text = (HERE / "good.toml").read_text().replace("https://server.tandem.test:8443", gateway.url)
-        text = text.replace('"ca.pem"', json.dumps(str(gateway.ca))).replace(
-            '"token"', json.dumps(str(gateway.token_file))
-        )
+        text = GOOD.replace("https://server.tandem.test:8443", gateway.url)
+        text = text.replace('"ca.pem"', f'"{gateway.ca}"').replace('"token"', f'"{gateway.token_file}"')
         (folder / "config.toml").write_text(text.split("[sysctl]")[0] + LED)
         (folder / "hold").touch()
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "run_on_doubles.py"), str(folder / "config.toml")],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        command = [sys.executable, str(Path(__file__).with_name("run_on_doubles.py")), str(folder / "config.toml")]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def ready(self) -> None:
         """Let it come to the end of its start."""

@@ -52,25 +52,18 @@ def test_decode_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("args", "raw", "code", "reason"),
-    [
-        (["--command", "AT+CESQ"], b"+CME ERROR: 10", 1, "no SIM inserted"),
-        (["--command", "AT+CESQ"], b"", 1, "empty"),
-        (["--command", "AT+FOO"], b"+FOO: 1", 1, "no known family asks AT+FOO"),
-        (["--command", "AT+CESQ", "--driver", "nokia"], b"+CESQ: 1", 2, "unknown driver 'nokia'; known: "),
-        (["--command", "\udcff\n\x1b"], b"x", 1, "no known family"),
-    ],
-)
-def test_decode_says_why_it_cannot_in_one_line(
-    fed: Any, capsys: pytest.CaptureFixture[str], args: list[str], raw: bytes, code: int, reason: str
-) -> None:
-    fed(raw)
-    assert main(["modem", "decode", *args]) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert len(err.splitlines()) == 1
-    assert reason in err
+def test_decode_says_why_it_cannot_in_one_line(fed, capsys):
+    for args, raw, code, reason in (
+        (["AT+CESQ"], b"+CME ERROR: 10", 1, "no SIM inserted"),
+        (["AT+CESQ"], b"", 1, "empty"),
+        (["AT+CESQ", "--driver", "nokia"], b"+CESQ: 1", 2, "unknown driver 'nokia'; known: "),
+        (["\udcff\n\x1b"], b"x", 1, "no known family"),
+    ):
+        fed(raw)
+        assert main(["modem", "decode", "--command", *args]) == code
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert reason in err
 
 
 @pytest.fixture
@@ -111,11 +104,8 @@ def test_list_tells_place_driver_ports_slot_and_state(
     first = found["1-1.2"]
     assert (first["model"], first["port"], first["networks"]) == ("EC25", "/dev/ttyUSB3", ["wwan0"])
     owners = {port["name"]: port["owner"] for port in first["ports"]}
-    assert (owners["/dev/ttyUSB2"], owners["/dev/ttyUSB3"], owners["/dev/ttyUSB0"]) == (
-        "modemmanager",
-        "collector",
-        None,
-    )
+    wanted = {"/dev/ttyUSB2": "modemmanager", "/dev/ttyUSB3": "collector", "/dev/ttyUSB0": None}
+    assert owners.items() >= wanted.items()
     assert (first["pollable"], first["radio_state"], first["rat"], first["rsrp_dbm"]) == (True, "idle", "LTE", -95.0)
     assert (found["1-1.3"]["pollable"], found["1-1.1"]["pollable"]) == (False, False)
     assert len(first["sim"]) == 24
@@ -155,12 +145,8 @@ def test_list_tells_of_modems_that_only_the_configuration_names(
         stick.close()
         modem.close()
     assert {name: (one["driver"], one["pollable"], one.get("rsrp_dbm")) for name, one in found.items()} == {
-        "a": ("quectel", True, -95.0),
-        "b": ("hilink", True, -95.0),
-        "c": (None, False, None),
-        "d": (None, False, None),
-        "e": (None, False, None),
-    }
+        "a": ("quectel", True, -95.0), "b": ("hilink", True, -95.0), **dict.fromkeys("cde", (None, False, None)),
+    }  # fmt: skip
     assert "nothing that is a modem is plugged in there" in found["c"]["state"]
     assert "slot a (Op-a)  state ready" in shown
     assert "hears LTE, idle, network 24491, RSRP -95 dBm, eNB 369347 sector 11" in shown
@@ -206,22 +192,17 @@ def test_watch_prints_a_line_a_poll_and_what_is_said_unasked_and_ends_after_so_m
     assert "no poll was answered" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("args", "reason"),
-    [
+def test_wrong_usage_is_one_line_and_status_2(capsys):
+    for args, reason in (
         (["watch", "--usb", "nowhere"], "no USB path"),
-        (["watch", "--port", "http://stick", "--count", "1"], "is not of the form"),
         (["watch", "--port", "/dev/x", "--driver", "nokia"], "unknown driver 'nokia'"),
         (["watch", "--config", "/none.toml"], "hint"),
-        (["record", "--usb", "nowhere"], "no USB path"),
         (["record", "--port", "http://stick"], "not of the form"),
-    ],
-)
-def test_wrong_usage_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], args: list[str], reason: str) -> None:
-    assert main(["modem", *args]) == 2
-    err = capsys.readouterr().err
-    assert reason in err
-    assert len(err.splitlines()) == 1
+    ):
+        assert main(["modem", *args]) == 2
+        err = capsys.readouterr().err
+        assert reason in err
+        assert len(err.splitlines()) == 1
 
 
 def test_record_writes_the_transcript_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,6 @@ def pasted(text: str) -> list[dict[str, Any]]:
     return found
 
 
-PLACE = {"name": "a", "usb": "1-1.2"}
 NAME, HOME = "AT+CRSM=176,28486,0,0,17", "AT+CRSM=176,28589,0,0,4"
 ABROAD = {
     "AT+CIMI": "310260123456789\r\n\r\nOK",
@@ -104,41 +103,33 @@ ABROAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changed", "proposed", "said"),
-    [
-        ({}, {"operator": "Red", "apn": "internet"}, ""),
-        # the SIM's own name for the operator, else the network's as published
-        (
-            {NAME: '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'},
-            {"operator": "NOI", "apn": "internet"},
-            "",
-        ),
-        ({NAME: '+CRSM: 106,130,""\r\n\r\nOK'}, {"operator": "Red", "apn": "internet"}, ""),
-        ({"AT+CIMI": "ERROR", NAME: "ERROR"}, {}, "# "),
-        # an operator abroad gives no name
-        (
-            ABROAD,
-            {"operator": "Green", "apn": "green", "user": "guest", "password": "{{ secret_password_a }}"},
-            "./kit fleet secret KIT secret_password_a -i DIR",
-        ),
-        # an APN that is one of several is not guessed
-        (
-            {"AT+CIMI": "244911234567890\r\n\r\nOK"},
-            {"operator": "Red"},
-            "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}",
-        ),
-    ],
-    ids=["all is told", "own name", "published name", "no name", "abroad", "several APNs"],
-)
-def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(
-    bench, capsys, changed, proposed, said
-) -> None:
+RED = {"operator": "Red", "apn": "internet"}
+PROPOSED = {
+    "all is told": ({}, RED, ""),
+    "the SIM's own name": (
+        {NAME: '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'}, {**RED, "operator": "NOI"}, "",
+    ),
+    "else the network's as published": ({NAME: '+CRSM: 106,130,""\r\n\r\nOK'}, RED, ""),
+    "no name": ({"AT+CIMI": "ERROR", NAME: "ERROR"}, {}, "# "),
+    "an operator abroad gives no name": (
+        ABROAD, {"operator": "Green", "apn": "green", "user": "guest", "password": "{{ secret_password_a }}"},
+        "./kit fleet secret KIT secret_password_a -i DIR",
+    ),
+    "an APN that is one of several is not guessed": (
+        {"AT+CIMI": "244911234567890\r\n\r\nOK"}, {"operator": "Red"},
+        "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PROPOSED)
+def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(bench, capsys, case):
+    changed, proposed, said = PROPOSED[case]
     bench.sys.quectel("1-1.2", 0, "wwan0")
     bench.modem.answers |= changed
     assert bench.ask() == 0
     text = capsys.readouterr().out
-    assert pasted(text) == [{**PLACE, **proposed}]
+    assert pasted(text) == [{"name": "a", "usb": "1-1.2", **proposed}]
     assert said in text
     assert ("#" in text) == bool(said)
     assert IMSI[5:] not in text

@@ -37,18 +37,18 @@ def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Pa
     assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment", "download"]
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "what"),
-    [
+def test_one_that_cannot_say_what_it_is_is_named(tmp_path, monkeypatch):
+    for name, code, what in (
         ("sad", "import sys; print('no', file=sys.stderr); sys.exit(3)", "ended with status 3: no"),
         ("mute", "", "says no description"),
         ("other", 'print(\'{"name": "x", "version": 1, "parameters": []}\')', "calls itself 'x'"),
         ("raw", "import os; os.write(1, b'\\xff')", "--describe"),
-    ],
-)
-def test_one_that_cannot_say_what_it_is_is_named(tmp_path: Path, name: str, code: str, what: str) -> None:
-    with pytest.raises(RegistryError, match=what):
-        own(tmp_path, name, code).describe(name)
+    ):
+        with pytest.raises(RegistryError, match=what):
+            own(tmp_path, name, code).describe(name)
+    monkeypatch.setattr(registry, "DESCRIBE_S", 0.5)
+    with pytest.raises(RegistryError, match="timed out"):
+        own(tmp_path, "slow", "import time; time.sleep(60)").describe("slow")
 
 
 SAYS = """
@@ -76,12 +76,6 @@ def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nob
     until(lambda: registry.ready("mine"))
     with pytest.raises(RegistryError, match="ended with status 1: no"):
         registry.describe("mine")
-
-
-def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "DESCRIBE_S", 0.5)
-    with pytest.raises(RegistryError, match="timed out"):
-        own(tmp_path, "slow", "import time; time.sleep(60)").describe("slow")
 
 
 def test_names_and_folders_that_cannot_be_are_refused(tmp_path: Path) -> None:

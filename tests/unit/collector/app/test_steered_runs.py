@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,11 +30,9 @@ def sample(at_ns: int, a: int, b: int, **more: Any) -> dict[str, Any]:
 class Bench:
     """One run with its orders; ``refusal``: what the kernel says to each."""
 
-    def __init__(self, policy: str = "drop", history: History | None = None) -> None:
+    def __init__(self, policy: str = "drop") -> None:
         self.paths, self.decided = FakePaths(), []
-        self.run = SteeredRun(
-            policy, ["a", "b"], history or History(), self.paths, lambda _p, d: self.decided.append(d)
-        )  # type: ignore[arg-type]
+        self.run = SteeredRun(policy, ["a", "b"], History(), self.paths, lambda _path, d: self.decided.append(d))
         self.run.start()
 
     def end(self) -> list[tuple[str, str]]:
@@ -96,13 +95,8 @@ def test_a_long_run_is_told_in_longer_steps() -> None:
     assert set(told["rtt_ms"]["b"]) == {40.0}
 
 
-def part(folder: Path, emitted: list[list[Record]] | None = None) -> SteeringPart:
-    class Config:
-        pass
-
-    config = Config()
-    config.folder, config.paths = folder, ()  # type: ignore[attr-defined]
-    return SteeringPart(config, FakePaths(), (emitted if emitted is not None else []).append)  # type: ignore[arg-type]
+def part(folder: Path) -> SteeringPart:
+    return SteeringPart(SimpleNamespace(folder=folder, paths=()), FakePaths(), lambda _records: None)
 
 
 def steady_run(made: SteeringPart, experiment: str) -> dict[str, Any]:
@@ -195,21 +189,14 @@ def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
         assert (error.count("\n"), "hint: " in error) == (1, True), error
 
 
-@pytest.mark.parametrize(
-    ("a", "actions"),
-    [
-        (lambda _n: 0, ["confirmed"]),
-        (lambda n: 9 * n, ["toggled", "confirmed"]),
-        (lambda n: 9000 * n, ["toggled", "toggled", "toggled", "unconfirmed"]),
-    ],
-)
-def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
+@pytest.mark.parametrize("actions", [["confirmed"], ["toggled", "confirmed"], ["toggled"] * 3 + ["unconfirmed"]])
+def test_what_the_path_receives_confirms_the_order_or_repeats_it(actions: list[str]) -> None:
     bench = Bench()
     bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
-    begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
-    for n in range(400):  # forty seconds; the order that is given again works in the second case
-        count = a(n) if not quiet or n < 45 else a(45)
-        bench.run.sampled(sample(begun + n * NS // 10, count * 100, n * 9000))
-    done = [action for path, action in bench.end() if path == "a"]
-    assert done == ["backup", *actions, "restore"]
+    begun = time.monotonic_ns()
+    for n in range(400):  # forty seconds
+        # Nothing more comes; or until the order is given again; or whatever is ordered.
+        received = {1: 0, 2: 900 * min(n, 45), 4: 900_000 * n}[len(actions)]
+        bench.run.sampled(sample(begun + n * NS // 10, received, n * 9000))
+    assert [action for path, action in bench.end() if path == "a"] == ["backup", *actions, "restore"]
     assert len([order for order in bench.paths.orders if order[2]]) == actions.count("toggled")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from doubles import FakeCaptures, Rehearsal, points
-from good_config import GOOD
+from good_config import good
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.https_gateway import Gateway
-from tandem.app.config import Config, ConfigError, parse
+from tandem.app.config import ConfigError
 from tandem.app.config_schema import PlanConfig, TracesConfig
 from tandem.app.traces import Keeping, Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
 from tandem.app.traces import parse as parse_spent
@@ -44,13 +44,11 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
     (RULES, {"mobile": True}, (), "waits: the probe moves"),
     (RULES, {"still_s": 3600.0}, (), "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
     (RULES, {"paths": [SIM]}, (), "waits: no path without a SIM is up"),
-    (RULES, {"paths": [SIM, UploadPath("wlan", False, False)]}, (), "waits: no path without a SIM is up"),
     # a person's wish overrules night and quiet, but no measurement and no budget
     (RULES, BY_DAY, ("wlan",), "over wlan"),
     (OFF, BY_DAY, ("wlan",), "over wlan"),
     (OFF, {}, (), "waits: "),
     (RULES, {**BY_DAY, "held": "a run is under way"}, (), "waits: a run is under way"),
-    (RULES, {**BY_DAY, "paths": [SIM]}, (), "waits: no path without a SIM is up"),
     (ANY, {**BY_DAY, "paths": [POOR]}, (), "waits: what uploads may cost the SIMs today is used up"),
     # over any path: Wi-Fi when there is one, else the SIM with most left
     (ANY, {}, ("wlan",), "over wlan"),
@@ -61,40 +59,30 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
 def test_it_says_over_what_it_goes_or_what_it_waits_for() -> None:
     permits = [decide(rules, state(**more)) for rules, more, _, _ in DECIDED]
     told = [(*case[:2], permit.paths, permit.reason) for case, permit in zip(DECIDED, permits, strict=True)]
-    assert [
-        (one, case) for one, case in zip(told, DECIDED, strict=True) if one[2] != case[2] or case[3] not in one[3]
-    ] == []
+    pairs = zip(told, DECIDED, strict=True)
+    assert [(one, case) for one, case in pairs if one[2] != case[2] or case[3] not in one[3]] == []
     assert all(permit.paths or permit.again_s > 0 for permit in permits)
     assert permits[-1].left_bytes == {"a": 10**8, "b": 2 * 10**8}
     assert permits[0].left_bytes == {}
 
 
+NIGHT = "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything"
+ALWAYS = TracesConfig(over="any", night=None, still_for_s=0)
 INTENDED = [
-    (
-        RULES,
-        True,
-        True,
-        "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
-    ),
+    (RULES, True, True, NIGHT),
     (RULES, False, False, 'every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00'),
     (ANY, False, True, "over the SIMs, a day at most a 50 MB, b 50 MB, of a plan that is set ([path.plan]) 50%"),
-    (
-        TracesConfig(over="any", night=None, still_for_s=0),
-        True,
-        True,
-        "go up at any time, over wlan, which costs no SIM anything, else",
-    ),
+    (ALWAYS, True, True, "go up at any time, over wlan, which costs no SIM anything, else"),
     (OFF, True, False, "[traces] enabled is false"),
 ]
 
 
-@pytest.mark.parametrize(("rules", "wifi", "go", "words"), INTENDED)
-def test_it_says_what_goes_up_when_and_at_what_cost(rules: TracesConfig, wifi: bool, go: bool, words: str) -> None:
-    paths = parse(GOOD + ('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else ""), Path("c.toml")).paths
-    goes, said = intended(rules, paths)
-    assert goes is go
-    assert words in said
-    assert len(said) < 280, "it has to fit into a line of the check"
+def test_it_says_what_goes_up_when_and_at_what_cost() -> None:
+    for rules, wifi, go, words in INTENDED:
+        paths = good('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else "").paths
+        goes, said = intended(rules, paths)
+        assert (goes, words in said) == (go, True)
+        assert len(said) < 280, "it has to fit into a line of the check"
 
 
 sights = st.builds(
@@ -220,19 +208,15 @@ def test_any_text_is_an_account_or_told(text: str) -> None:
 # --- the configuration -------------------------------------------------------------------------------------------------------
 
 
-def config(more: str) -> Config:
-    return parse(GOOD + "\n" + more, Path("/etc/tandem/config.toml"))
-
-
 def test_the_table_is_taken_and_paths_with_modems_are_metered() -> None:
-    assert config("").traces == TracesConfig()
-    told = config('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
+    assert good("").traces == TracesConfig()
+    told = good('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
     assert (told.night, told.over, told.keep) == ((22 * 60 + 30, 300), "any", "until_received")
-    assert config('[traces]\nnight = "off"').traces.night is None
+    assert good('[traces]\nnight = "off"').traces.night is None
     for night in ("1:00-5:00", "25:00-05:00", "01:00", "05:00-05:00"):
         with pytest.raises(ConfigError, match=r"traces.night: .*; hint: as in 01:00-05:00"):
-            config(f'[traces]\nnight = "{night}"')
-    paths = config(
+            good(f'[traces]\nnight = "{night}"')
+    paths = good(
         '[[path]]\nname = "w"\ninterface = "wlan0"\n[[path]]\nname = "m"\ninterface = "mifi0"\nmetered = true'
     ).paths
     assert [(p.name, p.is_metered) for p in paths if p.name in "wm"] == [("w", False), ("m", True)]

@@ -36,21 +36,16 @@ def receive(queue: TraceQueue, at_ns: int = 1) -> str:
 def test_results_go_before_captures_and_what_is_oldest_first(tmp_path: Path) -> None:
     manifest(tmp_path, "run-new", 20, "captures/new.pcap", "results/new.jsonl")
     manifest(tmp_path, "run-old", 10, "captures/old.pcap")
+    manifest(tmp_path, "run-beside", 30, "captures/new.pcap")
+    before = sorted(tmp_path.rglob("*"))
     queue = TraceQueue(tmp_path)
     queue.scan()
+    assert sorted(tmp_path.rglob("*")) == before, "looking writes nothing"
     queue.ask_for(["captures/new.pcap"])
+    assert queue.next().run is None, "a capture of two runs is of none"
+    assert queue.counts()["waiting"] == 3
     assert [receive(queue) for _ in range(3)] == ["captures/new.pcap", "results/new.jsonl", "captures/old.pcap"]
     assert queue.next() is None
-
-
-def test_a_capture_of_two_runs_is_of_none(tmp_path: Path) -> None:
-    manifest(tmp_path, "run-1", 1, "captures/pair-a.pcap")
-    manifest(tmp_path, "run-2", 2, "captures/pair-a.pcap")
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    wanted = queue.next()
-    assert wanted.run is None
-    assert queue.counts()["waiting"] == 1
 
 
 def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
@@ -100,14 +95,6 @@ def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path
     again = TraceQueue(tmp_path)
     again.scan()
     assert again.kept() == []
-
-
-def test_looking_writes_nothing(tmp_path: Path) -> None:
-    manifest(tmp_path, "run-1", 1)
-    before = sorted(tmp_path.rglob("*"))
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_capture_whose_run_was_killed_goes_up_as_it_is(tmp_path: Path) -> None:

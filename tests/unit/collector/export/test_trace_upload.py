@@ -218,19 +218,14 @@ class Probe:
             self.events.append((kind, detail, path))
             self.happened.notify_all()
 
-    def capture(self, name: str, content: bytes, run: str = "run-1", promised: bytes | None = None) -> None:
+    def capture(self, name: str, content: bytes, promised: bytes | None = None) -> None:
         file = self.folder / "captures" / name
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
         whole = content if promised is None else promised
-        row = {
-            "name": f"captures/{name}",
-            "bytes": len(whole),
-            "sha256": hashlib.sha256(whole).hexdigest(),
-            "packets": 1,
-        }
-        manifest = self.folder / "runs" / f"{run}.json"
-        told: dict[str, Any] = {"id": run, "ended_utc_ns": 5, "files": []}
+        row = {"name": f"captures/{name}", "bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
+        manifest = self.folder / "runs/run-1.json"
+        told = {"id": "run-1", "ended_utc_ns": 5, "files": []}
         told = json.loads(manifest.read_text()) if manifest.exists() else told
         told["files"].append(row)
         manifest.write_text(json.dumps(told))

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from tandem.schema.status_led import BY_NAME, CHANNELS, COLOURS, NOT_RUNNING, OFF, STATES, WELL, LedState, Pattern
+from tandem.schema.status_led import NOT_RUNNING, OFF, STATES, WELL, LedState, Pattern
 
 STEADY = (NOT_RUNNING, OFF)
 BLINKING = tuple(state for state in STATES if state not in STEADY)
@@ -55,16 +55,3 @@ def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_thr
         begins = flashes_ms(state.pattern, 20_000)
         for first in begins[:-4]:
             assert sum(first <= begin <= first + 1000 for begin in begins) <= 3, state.name
-
-
-def test_each_state_has_its_words_and_look_once() -> None:
-    for state in STATES:
-        assert BY_NAME[state.name] is state
-        assert state.name == state.name.lower().replace(" ", "-")
-        assert state.title.lower() == state.name.replace("-", " ")
-        assert COLOURS[state.colour] <= set(CHANNELS), state.name
-        assert (state.colour == "dark") == (state is OFF), state.name
-        for sentence in (state.means, state.do):
-            assert (sentence[0].isupper(), sentence.endswith("."), len(sentence) <= 160) == (True, True, True), sentence
-    assert len(BY_NAME) == len(STATES)
-    assert len({state.pattern for state in STATES}) == len(STATES)

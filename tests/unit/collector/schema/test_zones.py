@@ -23,11 +23,7 @@ LA = "America/Los_Angeles"
         ((130, 170), "2026-03-08 01:59 PST", "2026-03-09 02:10 PDT"),  # lies in it
         ((60, 240), "2026-03-07 04:00 PST", "2026-03-08 01:00 PST"),  # around it
         ((90, 105), "2026-11-01 01:45 PDT", "2026-11-01 01:30 PST"),  # in the hour that is repeated
-        (
-            (30, 90),
-            "2026-11-01 01:45 PDT",
-            "2026-11-01 01:00 PST",
-        ),  # opens again in the middle, when the clock goes back
+        ((30, 90), "2026-11-01 01:45 PDT", "2026-11-01 01:00 PST"),  # opens again in the middle, as the clock goes back
         ((120, 180), "2026-10-31 03:00 PDT", "2026-11-01 02:00 PST"),  # behind it: a day of 25 hours
     ],
 )
@@ -58,12 +54,7 @@ def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_w
 
 
 def test_a_name_that_is_none_is_told_with_what_is_near_and_the_machines_zone_is_its_link(tmp_path, monkeypatch):
-    near = {
-        "los angeles": f"write {LA}",
-        "europe/berlin": "write Europe/Berlin",
-        "PST": f"as in {LA}",
-        "../etc/x": "as in",
-    }
+    near = {"los angeles": f"write {LA}", "europe/berlin": "write Europe/Berlin", "PST": f"as in {LA}", "../x": "as in"}
     for name, hint in near.items():
         with pytest.raises(zones.ZoneError, match=f"no such zone; hint: {hint}"):
             zones.zone(name)

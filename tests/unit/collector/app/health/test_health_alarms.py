@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.config_schema import ModemConfig, PathConfig, PlanConfig
 from tandem.app.daemon.accounts import Sim, forecast
 from tandem.app.health.machine import Room
-from tandem.modem.poll import Poll
 from tandem.app.health.reports import Alarm, ModemStates, Wrong, all_that_is_wrong
+from tandem.modem.poll import Poll
 from tandem.schema.metrics import EVENT_KINDS, MODEM_STATES
 from tandem.schema.record import Record
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.pi_tree import plant
-from tandem.app.health import machine as software
-from tandem.app.health import machine as storage
-from tandem.app.health import machine as temperatures
+from tandem.app.health import machine as parsers
 from tandem.app.health.machine import MachineState, Roots, Supply, throttled
 from tandem.app.health.reports import FORMAT, count_boot, parse
 from tandem.schema.record import Record
@@ -81,6 +79,7 @@ def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine, roots = pi("pi4", tmp_path)
+    assert "disk_free_bytes" not in MachineState(roots, tmp_path / "gone", 1).fields()
     (roots.proc / "meminfo").write_text("nonsense\n")
     (roots.sys / "class/thermal/thermal_zone0/temp").write_text("warm\n")
     (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("what?\n")
@@ -97,13 +96,6 @@ def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
     said = [record.message for record in caplog.records]
     assert len(said) == 4
     assert "health: meminfo cannot be told: meminfo has no MemAvailable" in said
-
-
-def test_a_disk_that_cannot_be_asked_leaves_its_fields_out(tmp_path: Path) -> None:
-    machine = MachineState(plant("pi4", tmp_path), tmp_path / "gone", 1)
-    told = machine.fields()
-    assert "disk_free_bytes" not in told
-    assert told["load_1min"] == 0.21
 
 
 def test_a_dip_of_the_supply_between_two_rounds_is_seen_and_remembered(tmp_path: Path) -> None:
@@ -155,45 +147,35 @@ def test_boots_are_counted_once_each_whatever_the_disk_does(tmp_path: Path, capl
 # --- parsers of what kernel and firmware tell: the documented forms are taken, any other text is refused, none passes for a number
 
 
-@pytest.mark.parametrize(
-    ("text", "now", "since"),
-    [
+def test_the_firmwares_bits_have_their_documented_meaning_and_what_is_no_answer_is_refused() -> None:
+    low = {"undervoltage", "throttled"}
+    every = {"frequency_capped", "throttled", "soft_temperature_limit"}
+    for text, now, since in (
         ("throttled=0x0", set(), set()),
-        ("0", set(), set()),
-        ("throttled=0x50005", {"undervoltage", "throttled"}, {"undervoltage", "throttled"}),
-        ("50000", set(), {"undervoltage", "throttled"}),
-        ("e0008", {"soft_temperature_limit"}, {"frequency_capped", "throttled", "soft_temperature_limit"}),
-    ],
-)
-def test_the_firmwares_bits_have_their_documented_meaning(text: str, now: set[str], since: set[str]) -> None:
-    assert (throttled(text).now, throttled(text).since) == (now, since)
-
-
-def test_what_is_no_answer_of_the_firmware_is_refused() -> None:
-    for text in ("", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
+        ("throttled=0x50005", low, low),
+        ("50000", set(), low),
+        ("e0008", {"soft_temperature_limit"}, every),
+    ):
+        assert (throttled(text).now, throttled(text).since) == (now, since)
+    for text in ("", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
         with pytest.raises(ValueError, match="no answer"):
             throttled(text)
 
 
 def test_units_of_the_kernel_and_what_it_does_not_know() -> None:
     told = {"47712": 47.712, "-5000": -5.0, "-273150": None, "2147483647": None}
-    assert {text: temperatures.degrees(text) for text in told} == told, "millidegrees, impossible ones absent"
+    assert {text: parsers.degrees(text) for text in told} == told, "millidegrees, impossible ones absent"
     with pytest.raises(ValueError, match="no temperature"):
-        temperatures.degrees("47.7 C")
-    assert (storage.codes("0x02 0x0a", 2), storage.codes(None, 2)) == ((2, 10), None)
+        parsers.degrees("47.7 C")
+    assert (parsers.codes("0x02 0x0a", 2), parsers.codes(None, 2)) == ((2, 10), None)
     used = {0: None, 1: 10, 10: 100, 11: 110, 12: None, 255: None}
-    assert {code: storage.used_percent(code) for code in used} == used, "tenths, undefined codes tell none"
+    assert {code: parsers.used_percent(code) for code in used} == used, "tenths, undefined codes tell none"
     for wrong in ("0x02", "0x02 0x0a 0x01", "2 10", "", "0x1ff 0x01"):
         with pytest.raises(ValueError, match="is not 2 codes"):
-            storage.codes(wrong, 2)
-    assert storage.moved_bytes("1 0 10 0 2 0 20 0 0 0 0") == (5120, 10240), "sectors of 512 bytes"
+            parsers.codes(wrong, 2)
+    assert parsers.moved_bytes("1 0 10 0 2 0 20 0 0 0 0") == (5120, 10240), "sectors of 512 bytes"
     with pytest.raises(ValueError, match="no block device's stat"):
-        storage.moved_bytes("1 2 3")
+        parsers.moved_bytes("1 2 3")
     name = "Debian GNU/Linux 12 (bookworm)"
-    names = {
-        f'NAME="x"\nPRETTY_NAME="{name}"\n': name,
-        "PRETTY_NAME=Alpine\n": "Alpine",
-        "NAME=x\n": None,
-        "PRETTY_NAME=\x1b\n": None,
-    }
-    assert {text: software.pretty_name(text) for text in names} == names
+    names = {f'NAME="x"\nPRETTY_NAME="{name}"\n': name, "PRETTY_NAME=Alpine\n": "Alpine", "PRETTY_NAME=\x1b\n": None}
+    assert {text: parsers.pretty_name(text) for text in names} == names

@@ -31,9 +31,8 @@ from tandem.cli.view.screen import screen
 from tandem.cli.view.terminal import Glyphs, Shown, Terminal, charset, own_environment, terminal
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
+def test_the_locale_says_which_characters_there_are() -> None:
+    for environment, expected in (
         ({}, "ascii"),
         ({"LANG": "C"}, "ascii"),
         ({"LANG": "en_GB.UTF-8"}, "utf-8"),
@@ -41,10 +40,8 @@ from tandem.cli.view.terminal import Glyphs, Shown, Terminal, charset, own_envir
         ({"LANG": "en_GB.UTF-8", "LC_ALL": "", "LC_CTYPE": "de_DE.ISO-8859-1"}, "iso8859-1"),
         ({"LANG": "de_DE.ISO-8859-15@euro"}, "iso8859-15"),
         ({"LANG": "xx.nobody-has-this"}, "ascii"),
-    ],
-)
-def test_the_locale_says_which_characters_there_are(environment: dict[str, str], expected: str) -> None:
-    assert charset(environment) == expected
+    ):
+        assert charset(environment) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +50,6 @@ def test_the_locale_says_which_characters_there_are(environment: dict[str, str],
         ("xterm-256color", {}, Terminal(True, True, "ascii")),
         ("vt100", {}, Terminal(True, False, "ascii")),
         ("dumb", {}, Terminal(False, True, "ascii")),
-        ("", {}, Terminal(False, True, "ascii")),
         ("of-the-year-2040", {"LANG": "C.UTF-8"}, Terminal(True, True, "utf-8")),
         ("xterm-256color", {"NO_COLOR": "1"}, Terminal(True, False, "ascii")),
     ],
@@ -70,11 +66,8 @@ def test_terminfo_says_what_can_be_drawn(term: str, more: dict[str, str], expect
     assert told.stdout.strip() == repr(expected)
 
 
-def test_what_is_no_terminal_takes_no_screen() -> None:
+def test_what_is_no_terminal_takes_no_screen_and_the_environment_is_that_of_the_start(monkeypatch) -> None:
     assert not terminal(io.StringIO(), {"TERM": "xterm"}).screen
-
-
-def test_the_environment_is_that_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_CTYPE", "of-python's-own")
     assert own_environment().get("LC_CTYPE") != "of-python's-own"
     assert own_environment()["PATH"]
@@ -139,11 +132,8 @@ class Watcher:
     def __init__(self, path: Path, rows: int, columns: int, *options: str, **environment: str) -> None:
         self.leader, follower = pty.openpty()
         self.resize(rows, columns)
-        kept = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith("LC_") and k not in ("LANG", "NO_COLOR", "COLUMNS", "LINES")
-        }
+        own = re.compile("LC_.*|LANG|NO_COLOR|COLUMNS|LINES")
+        kept = {name: value for name, value in os.environ.items() if not own.fullmatch(name)}
         self.program = subprocess.Popen(
             [sys.executable, "-m", "tandem", "watch", "--socket", str(path), *options],
             stdin=follower,
