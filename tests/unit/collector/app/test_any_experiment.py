@@ -63,7 +63,7 @@ def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
     return list(ask(collector.folder / "status.sock", request))
 
 
-def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: Path, gateway: Gateway) -> None:
+def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path, gateway):
     collector = rehearsal(tmp_path, gateway).start()
     done = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})[-1]
     assert (done["type"], done["ok"]) == ("done", True)
@@ -98,9 +98,7 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert {p.tags["path"] for p in recorded["run_usage"]} == {"a", "b"}
 
 
-def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(
-    tmp_path: Path, gateway: Gateway
-) -> None:
+def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(tmp_path, gateway):
     collector = rehearsal(tmp_path, gateway).start()
     answers = collector.supervisor.service
     with pytest.raises(ValueError, match="nothing is being measured"):
@@ -122,7 +120,7 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     assert [m["failure"] for m in manifests(tmp_path)].count(None) == 1
 
 
-def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path: Path) -> None:
+def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path):
     (tmp_path / "patient").mkdir()
     code = (OWN / "steps/__main__.py").read_text().replace('"steps"', '"patient"')
     own = 'Parameter("deadline_s", "float", "the whole", "s", default=9000.0, minimum=1, maximum=10000),'
@@ -171,7 +169,7 @@ REFUSED = [
 ]
 
 
-def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gateway: Gateway) -> None:
+def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path, gateway):
     collector = rehearsal(tmp_path, gateway).start()
     wrong = []
     try:
@@ -186,7 +184,7 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     assert wrong == []
 
 
-def test_conditions_and_paths_that_cannot_be_are_recorded_failures(tmp_path: Path, gateway: Gateway) -> None:
+def test_conditions_and_paths_that_cannot_be_are_recorded_failures(tmp_path, gateway):
     made = Made()
     made.lack = "delay and loss need netem, which this kernel has not"
     collector = rehearsal(tmp_path, gateway, made).start()
@@ -202,7 +200,7 @@ def test_conditions_and_paths_that_cannot_be_are_recorded_failures(tmp_path: Pat
     assert collector.paths.suspended[-1] == frozenset()
 
 
-def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path: Path, gateway: Gateway) -> None:
+def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path, gateway):
     made = Made()
     collector = rehearsal(tmp_path, gateway, made).start()
     conditions = {"sysctl": {"net.ipv4.tcp_sack": 0}, "shape": {"a": {"down_bit_per_s": 1e6}}}
@@ -225,7 +223,7 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
 CONFIG = good()
 
 
-def test_order_and_primary_are_spread_over_many_pairs_by_the_seed() -> None:
+def test_order_and_primary_are_spread_over_many_pairs_by_the_seed():
     request = configured_request(CONFIG, "sequential", "request")
     orders, primaries = Counter(), Counter()
     for number in range(600):
@@ -239,7 +237,7 @@ def test_order_and_primary_are_spread_over_many_pairs_by_the_seed() -> None:
     assert min(primaries.values()) > 240
 
 
-def test_requests_become_wishes() -> None:
+def test_requests_become_wishes():
     request = parse_download(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
     assert (request.pairing, request.bytes, request.seconds) == ("single", 1000, None)
     assert [(r.kind, r.paths) for r in plan(CONFIG, request, 3).runs] == [("tcp", ("b",))]
@@ -249,7 +247,7 @@ def test_requests_become_wishes() -> None:
     assert parse_download(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
 
 
-def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> None:
+def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others():
     request = parse_download(CONFIG, {"paths": ["b"]})
     runs = plan(CONFIG, request, 0).runs
     assert sorted((r.kind, r.paths) for r in runs) == [("mptcp", ("b",)), ("tcp", ("b",))]
@@ -258,7 +256,7 @@ def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> 
     assert parse_download(usual, {"paths": ["b", "a"]}).primary == "a"
 
 
-def test_who_wants_quiet_is_said_by_the_experiment_itself() -> None:
+def test_who_wants_quiet_is_said_by_the_experiment_itself():
     names, registry = ("latency", "steps", "download"), Registry(OWN)
     quiet = {name: parse_request(CONFIG, registry, name, {}, "request").quiet for name in names}
     assert quiet == {"latency": True, "steps": False, "download": False}

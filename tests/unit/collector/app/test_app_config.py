@@ -45,7 +45,7 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-def test_a_modem_is_named_by_port_place_web_server_or_modemmanager() -> None:
+def test_a_modem_is_named_by_port_place_web_server_or_modemmanager():
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))
@@ -81,11 +81,11 @@ BAD_PATHS = [
 ]  # fmt: skip
 
 
-def test_a_bad_line_of_a_path_is_named_with_its_mend() -> None:
+def test_a_bad_line_of_a_path_is_named_with_its_mend():
     assert wrongly_told(BAD_PATHS) == []
 
 
-def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path) -> None:
+def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path):
     events: list[object] = []
     file = tmp_path / "config.toml"
     for first in (FIRST, USB, f'port = "http://192.168.8.1"\nsim = "{SIM}"'):
@@ -106,7 +106,7 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
         Hardware().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
 
 
-def test_who_holds_a_port_is_named(tmp_path: Path) -> None:
+def test_who_holds_a_port_is_named(tmp_path):
     (tmp_path / "812/fd").mkdir(parents=True)
     (tmp_path / "812/comm").write_text("ModemManager\n")
     (tmp_path / "ttyUSB2").touch()
@@ -124,7 +124,7 @@ def poll(failure: str | None) -> Poll:
     return Poll("b", None, "modemmanager", None, 0, 0, 1, None, failure, False, 0)
 
 
-def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_its_records_and_its_connections_state_are_both_told(monkeypatch, tmp_path):
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/none")
     path = parse(GOOD.replace('port = "/dev/ttyUSB6"', PLACE), tmp_path / "config.toml").paths[1]
     told, changed = list[object](), threading.Condition()
@@ -151,7 +151,7 @@ def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest
     ModemActions(path, poller).seen()
 
 
-def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
+def test_what_modemmanager_lacks_is_told_once_at_each_change():
     told: list[str] = []
     once = OnceUntilChanged("b", lambda change: told.append(change.detail))
     for failure in (None, PORT_LOST, PORT_LOST, None, PORT_LOST, NO_ANSWER):
@@ -163,7 +163,7 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
     ]
 
 
-def test_the_keeper_is_stopped_though_the_poller_does_not_end() -> None:
+def test_the_keeper_is_stopped_though_the_poller_does_not_end():
     stopped: list[str] = []
 
     def hang(_timeout: float) -> None:
@@ -178,7 +178,7 @@ def test_the_keeper_is_stopped_though_the_poller_does_not_end() -> None:
 # --- the configuration: what is taken, and for everything else the line and the mend
 
 
-def test_a_good_file_is_taken_with_defaults_and_with_what_it_says() -> None:
+def test_a_good_file_is_taken_with_defaults_and_with_what_it_says():
     config = parse(GOOD, FILE)
     assert [p.name for p in config.paths] == ["a", "b"]
     assert config.paths[1].modem.driver == "auto"
@@ -225,7 +225,7 @@ BAD = [
 ]
 
 
-def test_a_bad_line_is_named_with_its_mend() -> None:
+def test_a_bad_line_is_named_with_its_mend():
     cases = []
     for old, new, words, *where in BAD:
         last = old.startswith(("seconds", "primary", "budget", '"seq'))
@@ -234,7 +234,7 @@ def test_a_bad_line_is_named_with_its_mend() -> None:
     assert wrongly_told(cases) == []
 
 
-def test_a_missing_table_or_file_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_table_or_file_is_one_line(tmp_path):
     for first, behind in (("[probe]", "[server]"), ("[[path]]", "[runs]")):
         with pytest.raises(ConfigError, match=re.escape(f"there is no {first}")):
             parse(GOOD[: GOOD.index(first)] + GOOD[GOOD.index(behind) :], FILE)
@@ -244,7 +244,7 @@ def test_a_missing_table_or_file_is_one_line(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
+def test_any_text_is_a_configuration_or_one_clear_line(text):
     with pytest.raises(ConfigError) as caught:
         parse(text, FILE)
     assert str(caught.value).startswith("/etc/tandem/config.toml:")
@@ -265,11 +265,11 @@ def test_one_that_cannot_be_read_says_what_helps(tmp_path, monkeypatch):
 
 
 @given(st.text(max_size=300))
-def test_places_takes_any_text(text: str) -> None:
+def test_places_takes_any_text(text):
     assert all(1 <= line <= len(text.splitlines()) for line in places(text).values())
 
 
-def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
+def test_places_knows_lists_of_tables_dotted_keys_and_long_texts():
     text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n'
     found = places(text + '["q r"]\n"s t" = 1\n')
     assert ("t", "y") not in found

@@ -9,7 +9,6 @@ import pytest
 from doubles import Rehearsal, manifests, points
 from good_config import GOOD
 
-from support.https_gateway import Gateway
 from tandem.app.daemon.status_socket import ask
 from tandem.cli.main import main
 from tandem.schema.record import Record
@@ -57,7 +56,7 @@ def begin(folder: Path, text: str = MOVED, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def collector(tmp_path: Path, gateway: Gateway):
+def collector(tmp_path, gateway):
     made = Rehearsal(tmp_path, gateway).start()
     yield made
     made.stop()

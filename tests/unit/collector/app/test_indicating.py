@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def shown(summary: Summary, now_s: float, **other: Any) -> str:
     return choose(summary.of(brief(**other), int(now_s * S))).name
 
 
-def test_what_the_parts_know_is_summed_up() -> None:
+def test_what_the_parts_know_is_summed_up():
     for other, state in (
         ({}, "well"),
         ({"health": None}, "well"),
@@ -53,7 +52,7 @@ def test_what_the_parts_know_is_summed_up() -> None:
         assert shown(Summary(), 0, **other) == state, other
 
 
-def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itself() -> None:
+def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itself():
     summary = Summary()
     gone = {"a": {"state": "usable"}, "b": {"state": "lost"}}
     assert shown(summary, 0, modem_health=gone) == "well"
@@ -63,7 +62,7 @@ def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itse
     assert shown(summary, 602) == "well"
 
 
-def test_no_network_is_none_on_any_path_for_long() -> None:
+def test_no_network_is_none_on_any_path_for_long():
     summary = Summary()
     none = {"a": {"state": "no_address"}, "b": {"state": "down"}}
     assert shown(summary, 0, paths=none) == "well"
@@ -72,7 +71,7 @@ def test_no_network_is_none_on_any_path_for_long() -> None:
     assert shown(summary, NO_NETWORK_AFTER_S + 2, paths=none) == "well"
 
 
-def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_second() -> None:
+def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_second():
     now = [0]
     indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     assert indicating.state().name == "starting"
@@ -94,7 +93,7 @@ def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_
     assert asked == [0, S, 2 * S]
 
 
-def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
+def test_the_paper_says_what_the_light_says_and_off_at_the_end():
     pages: list[Page] = []
     text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'
     indicating = IndicatorControl(parse(text, FILE), lambda: 0, pages.append)
@@ -106,7 +105,7 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     assert indicating.status()["paper_refreshes"] == len(pages)
 
 
-def test_what_cannot_be_is_named_with_its_line() -> None:
+def test_what_cannot_be_is_named_with_its_line():
     led, paper = f"{GOOD}\n[status_led]\n", f"{GOOD}\n[e_paper]\n"
     rows = [
         (f'{led}red = "a/b"\n', "red", "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
@@ -167,7 +166,7 @@ class Kit:
 
 
 @pytest.fixture
-def kit(tmp_path: Path, gateway: Gateway) -> Iterator[Kit]:
+def kit(tmp_path, gateway):
     made = Kit(tmp_path, gateway)
     yield made
     made.process.kill()
@@ -175,7 +174,7 @@ def kit(tmp_path: Path, gateway: Gateway) -> Iterator[Kit]:
     made.process.stdout.close()
 
 
-def test_from_the_start_over_a_weak_supply_to_an_orderly_end(kit: Kit) -> None:
+def test_from_the_start_over_a_weak_supply_to_an_orderly_end(kit):
     kit.low.write_text("1\n")
     until(lambda: kit.lit() == {"blue"})  # starting
     kit.ready()
@@ -193,7 +192,7 @@ def test_from_the_start_over_a_weak_supply_to_an_orderly_end(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("when", [set(), {"green"}], ids=["while dark", "while lit"])
-def test_killed_it_leaves_the_light_as_it_was_and_the_unit_makes_it_steady(kit: Kit, when: set[str]) -> None:
+def test_killed_it_leaves_the_light_as_it_was_and_the_unit_makes_it_steady(kit, when):
     kit.ready()
     until(lambda: kit.indicator().get("state") == "well")
     until(lambda: kit.lit() == {"green"})

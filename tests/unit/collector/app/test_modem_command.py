@@ -2,9 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from good_config import GOOD
@@ -26,14 +23,14 @@ CONFIG = (
 
 
 @pytest.fixture
-def fed(monkeypatch: pytest.MonkeyPatch) -> Any:
+def fed(monkeypatch):
     def feed(raw: bytes) -> None:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
 
     return feed
 
 
-def test_decode_prints_one_object(fed: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_decode_prints_one_object(fed, capsys):
     fed(b"AT+CESQ\r\r\n+CESQ: 99,99,255,255,20,80\r\n\r\nOK\r\n")
     assert main(["modem", "decode", "--command", "AT+CESQ"]) == 0
     out, err = capsys.readouterr()
@@ -42,7 +39,7 @@ def test_decode_prints_one_object(fed: Any, capsys: pytest.CaptureFixture[str]) 
     assert (found["rsrp_dbm"], found["sinr_db"], err) == (-61.0, None, "")
 
 
-def test_decode_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_decode_reads_a_file(tmp_path, capsys):
     file = tmp_path / "answer"
     file.write_bytes(b"+CSQ: 20,99\nOK\n")
     assert main(["modem", "decode", "--command", "+CSQ", "--driver", "generic", str(file)]) == 0
@@ -67,7 +64,7 @@ def test_decode_says_why_it_cannot_in_one_line(fed, capsys):
 
 
 @pytest.fixture
-def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeSys, ScriptedModem]]:
+def plugged(tmp_path, monkeypatch):
     fake, modem = FakeSys(tmp_path / "sys"), ScriptedModem(tmp_path / "modem")
     fake.quectel("1-1.2", 0, "wwan0")
     fake.quectel("1-1.3", 4, "wwan1")
@@ -84,9 +81,7 @@ def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[F
     modem.close()
 
 
-def test_list_tells_place_driver_ports_slot_and_state(
-    plugged: tuple[FakeSys, ScriptedModem], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_tells_place_driver_ports_slot_and_state(plugged, tmp_path, capsys):
     fake, modem = plugged
     modem.answers = {
         "AT+CPIN?": "+CPIN: READY\r\n\r\nOK",
@@ -118,9 +113,7 @@ def test_list_tells_place_driver_ports_slot_and_state(
     assert "interface 3  /dev/ttyUSB3  at-second  <- the collector's" in text
 
 
-def test_list_tells_of_modems_that_only_the_configuration_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_tells_of_modems_that_only_the_configuration_names(tmp_path, capsys):
     modem, stick = ScriptedModem(tmp_path / "modem"), WebStick()
     rows = {
         "a": f'port = "{modem.link}"', "b": f'port = "{stick.url}"', "c": 'usb = "1-1.2"', "d": 'port = "/dev/no-such-port"',
@@ -154,9 +147,7 @@ def test_list_tells_of_modems_that_only_the_configuration_names(
     assert "slot b (Op-b)  state refuses: login needed" in refused
 
 
-def test_list_without_asking_opens_nothing_and_an_empty_bus_is_a_negative_result(
-    plugged: tuple[FakeSys, ScriptedModem], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_without_asking_opens_nothing_and_an_empty_bus_is_a_negative_result(plugged, tmp_path, capsys):
     fake, modem = plugged
     assert main(["modem", "list", "--sys", str(fake.root), "--no-ask", "--json"]) == 0
     assert "not asked" in {one["state"] for one in json.loads(capsys.readouterr().out)}
@@ -166,9 +157,7 @@ def test_list_without_asking_opens_nothing_and_an_empty_bus_is_a_negative_result
     assert main(["modem", "list", "--config", str(tmp_path / "none.toml")]) == 2
 
 
-def test_watch_prints_a_line_a_poll_and_what_is_said_unasked_and_ends_after_so_many(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_prints_a_line_a_poll_and_what_is_said_unasked_and_ends_after_so_many(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 300.0)  # no answer is too late
     modem = ScriptedModem(tmp_path / "modem")
     asked = ["modem", "watch", "--port", str(modem.link), "--period", "0.2", "--count"]
@@ -205,7 +194,7 @@ def test_wrong_usage_is_one_line_and_status_2(capsys):
         assert len(err.splitlines()) == 1
 
 
-def test_record_writes_the_transcript_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_record_writes_the_transcript_whole(tmp_path, capsys):
     modem, out = ScriptedModem(tmp_path / "modem"), tmp_path / "made.json"
     try:
         assert main(["modem", "record", "--port", str(modem.link), "--out", str(out)]) == 0
@@ -219,6 +208,6 @@ def test_record_writes_the_transcript_whole(tmp_path: Path, capsys: pytest.Captu
     assert main(["modem", "record", "--port", str(tmp_path / "gone")]) == 1
 
 
-def test_udev_prints_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_udev_prints_the_rules(capsys):
     assert main(["modem", "udev"]) == 0
     assert 'ENV{ID_MM_PORT_IGNORE}="1"' in capsys.readouterr().out

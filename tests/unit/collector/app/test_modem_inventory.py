@@ -1,7 +1,6 @@
 """``tandem modem list --inventory``: the lines of an inventory from what is plugged in."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(tmp_path, monkeypatch):
     made = Bench(tmp_path)
     monkeypatch.setattr(modem_list, "open_port", made.open)
     monkeypatch.setattr("tandem.modem.mm_modem.system_bus", made.open_bus)
@@ -135,9 +134,7 @@ def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(benc
     assert IMSI[5:] not in text
 
 
-def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(bench, capsys):
     bench.sys.hilink("1-1.10", "eth2")
     bench.sys.hilink("1-1.2", "eth1")
     assert bench.ask("--no-ask", "--json") == 0
@@ -159,9 +156,7 @@ def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addre
     assert "# a and b give the same addresses; modems_separation: auto keeps them apart" in capsys.readouterr().out
 
 
-def test_a_sticks_own_web_server_is_asked(
-    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sticks_own_web_server_is_asked(bench, capsys, monkeypatch):
     bench.sys.hilink("1-1.2", "lo")
     stick = WebStick()
     monkeypatch.setattr(modem_proposal, "WebChannel", lambda _url, interface: WebChannel(stick.url, interface))
@@ -177,9 +172,7 @@ def test_a_sticks_own_web_server_is_asked(
     assert [(one["kind"], one["path"]) for one in bad["problems"]] == [("sim", "a")]
 
 
-def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(bench, capsys):
     bench.sys.plug("1-1.2", "1199", "9071", [Face(12, "02/0e/00", "cdc_mbim", wdm="cdc-wdm0", net="wwan0")])
     assert bench.ask("--json") == 0
     assert [(one["kind"], one["path"]) for one in told(capsys)["problems"]] == [("modem", "a")]
@@ -187,7 +180,7 @@ def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(
     bench.bus.properties[SIM] = {"OperatorIdentifier": "24405", "OperatorName": ""}
     bench.bus.properties[MODEM_3GPP] |= {"OperatorName": "Red net"}
     answer = bench.bus._answer
-    bench.bus._answer = lambda call: (  # type: ignore[method-assign]
+    bench.bus._answer = lambda call: (
         dict(bench.bus.properties[SIM]) if bench.bus and call.path == f"{ROOT}/SIM/0" else answer(call)
     )
     assert bench.ask() == 0
@@ -201,9 +194,7 @@ def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(
     assert PATH in bench.bus._answer(mm_sims.Call(ROOT, mm_sims.OBJECTS, "GetManagedObjects"))
 
 
-def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_their_ports(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_their_ports(bench, capsys):
     bench.sys.quectel("1-1.1", 0, "wwan0")
     bench.sys.quectel("1-1.3", 4, "wwan1")
     bench.config.write_text(
@@ -221,9 +212,7 @@ def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_t
     assert found["problems"] == []
 
 
-def test_it_waits_for_a_modem_that_comes_and_a_list_that_is_missing_is_one_line(
-    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_waits_for_a_modem_that_comes_and_a_list_that_is_missing_is_one_line(bench, capsys, monkeypatch):
     monkeypatch.setattr("tandem.cli.modem.time.sleep", lambda _s: bench.sys.quectel("1-1.2", 0, "wwan0"))
     assert bench.ask("--wait", "600") == 0
     assert [path["name"] for path in pasted(capsys.readouterr().out)] == ["a"]

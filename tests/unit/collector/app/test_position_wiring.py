@@ -9,7 +9,6 @@ from doubles import Rehearsal
 from good_config import GOOD
 
 from support.fake_gpsd import FakeGpsd
-from support.https_gateway import Gateway
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.daemon import hardware
 from tandem.app.daemon.hardware import Hardware
@@ -32,7 +31,7 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_the_table_off_with_defaults_with_zones_and_with_a_modem() -> None:
+def test_the_table_off_with_defaults_with_zones_and_with_a_modem():
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
@@ -44,7 +43,7 @@ def test_the_table_off_with_defaults_with_zones_and_with_a_modem() -> None:
     assert [p.gnss for p in found.paths] == [False, True]
 
 
-def test_a_bad_line_is_named_and_a_home_never_shown() -> None:
+def test_a_bad_line_is_named_and_a_home_never_shown():
     table, zone = '[position]\nmode = "full"\n', "[[position.home_zone]]\n"
     for more, line, what in (
         ('[position]\nmode = "on"', 1, "'on' is none of off, coarse, full"),
@@ -70,14 +69,14 @@ def receiver(wanted: Config) -> Receiver:
     return Hardware().position(wanted, *[lambda *_: None] * 5)
 
 
-def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:
+def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path):
     for zones in ("", HOME):
         wanted = config('[position]\nmode = "full"\n' + zones, tmp_path)
         receiver(wanted).stop()
         assert (tmp_path / "spool" / "zones.key").exists() == bool(zones)
 
 
-def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_modems_port_is_looked_up_again_and_again(tmp_path, monkeypatch):
     program = tmp_path / "gpsd"
     program.write_text("#!/bin/sh\nexec sleep 1000\n")
     program.chmod(0o755)
@@ -93,9 +92,7 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(("age_s", "moving"), [(0.1, True), (4.0, False)])
-def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
-    tmp_path: Path, gateway: Gateway, age_s: float, moving: bool
-) -> None:
+def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(tmp_path, gateway, age_s, moving):
     """In coarse mode, whose records tell no speed, from the daemon's report to the event in the database."""
     gpsd = FakeGpsd()
     collector = Rehearsal(tmp_path, gateway)
@@ -124,7 +121,7 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
 
 
-def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path, monkeypatch):
     monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
     wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
     with pytest.raises(MissingRequirementError, match="install the package gpsd"):

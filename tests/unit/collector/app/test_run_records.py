@@ -5,7 +5,6 @@ import json
 import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -43,7 +42,7 @@ def said(**changes: Any) -> dict[str, Any]:
     return {**told, **changes}
 
 
-def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign() -> None:
+def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign():
     record = begun_record(PLAN, RUN, 5)
     assert record.tags == {
         "run": RUN.id, "kind": "mptcp", "path": RUN.path, "pair": PLAN.pair, "pairing": "sequential", "experiment": "download",
@@ -57,7 +56,7 @@ def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign() -> None:
     assert record.monotonic_ns == 5
 
 
-def test_an_experiments_record_says_whose_it_is_and_a_long_text_is_cut() -> None:
+def test_an_experiments_record_says_whose_it_is_and_a_long_text_is_cut():
     record = experiment_record(PLAN, RUN, said(), OPERATORS)
     assert record.tags == {
         "run": RUN.id, "campaign": "commute", "operator": OPERATORS[RUN.path], "path": RUN.path, "role": "join", "verdict": "native",
@@ -68,7 +67,7 @@ def test_an_experiments_record_says_whose_it_is_and_a_long_text_is_cut() -> None
     assert record.fields == {"detail": "x" * 500}
 
 
-def test_what_an_experiment_may_not_say_is_refused() -> None:
+def test_what_an_experiment_may_not_say_is_refused():
     for changes, reason in (
         ({"measurement": "radio"}, "no measurement of an experiment's own"),
         ({"measurement": ["verdict"]}, "no measurement of an experiment's own"),
@@ -102,7 +101,7 @@ LINES = st.fixed_dictionaries(
 
 
 @given(LINES)
-def test_any_line_is_a_record_that_keeps_the_schema_or_refused(line: dict[str, Any]) -> None:
+def test_any_line_is_a_record_that_keeps_the_schema_or_refused(line):
     try:
         record = experiment_record(PLAN, RUN, json.loads(json.dumps(line)), OPERATORS)
     except RecordError:
@@ -157,7 +156,7 @@ def four_hours_of_dash() -> dict[str, Any]:
     return {**counts, "segments": rows, "p1203": p1203}
 
 
-def test_hours_of_segments_of_a_second_leave_a_manifest_that_the_gateway_takes(tmp_path: Path) -> None:
+def test_hours_of_segments_of_a_second_leave_a_manifest_that_the_gateway_takes(tmp_path):
     result = four_hours_of_dash()
     long = manifest(result)
     assert len(written(long)) > 4 * GATEWAY_BYTES
@@ -181,7 +180,7 @@ def test_hours_of_segments_of_a_second_leave_a_manifest_that_the_gateway_takes(t
     assert json.loads((tmp_path / "results/run-1-p1203.json").read_text()) == result["p1203"]
 
 
-def test_a_disk_that_takes_nothing_keeps_files_and_manifest_for_later(tmp_path: Path) -> None:
+def test_a_disk_that_takes_nothing_keeps_files_and_manifest_for_later(tmp_path):
     (tmp_path / "results").write_text("in the way")
     pending = PendingManifests(tmp_path / "pending", tmp_path / "runs")
     manifests = Manifests(tmp_path / "runs", pending)
@@ -194,12 +193,12 @@ def test_a_disk_that_takes_nothing_keeps_files_and_manifest_for_later(tmp_path: 
     assert len((tmp_path / "results/run-1-rows.jsonl").read_text().splitlines()) == 1000
 
 
-def test_what_is_short_stays_as_it_is() -> None:
+def test_what_is_short_stays_as_it_is():
     for result in (None, {}, {"bytes": 1, "rows": [1, 2]}, {"text": "x" * (VALUE_BYTES - 100)}):
         assert relieved(manifest(result)) == (manifest(result), {})
 
 
-def test_many_values_of_middling_length_and_what_was_told_beside_the_result_go_too() -> None:
+def test_many_values_of_middling_length_and_what_was_told_beside_the_result_go_too():
     result = {f"k{n}": list(range(11_000)) for n in range(12)} | {"bytes": 5}
     further = {"public addresses": "y" * 700_000, "b/../../c": ["z" * 100] * 900}
     before = written(manifest(result, further))
@@ -217,7 +216,7 @@ JSON = any_json()
 
 
 @given(st.dictionaries(st.text(max_size=12), st.tuples(JSON, st.sampled_from((1, 1, 8_000))), max_size=6))
-def test_whatever_the_result_is_nothing_is_lost(given_values: dict[str, tuple[Any, int]]) -> None:
+def test_whatever_the_result_is_nothing_is_lost(given_values):
     result = {key: [value] * times if times > 1 else value for key, (value, times) in given_values.items()}
     told, files = relieved(manifest(result))
     assert len(written(told)) < GATEWAY_BYTES
@@ -225,7 +224,7 @@ def test_whatever_the_result_is_nothing_is_lost(given_values: dict[str, tuple[An
     assert len(told["files"]) == 1 + len(files)
 
 
-def test_a_line_without_end_is_a_failure_in_words() -> None:
+def test_a_line_without_end_is_a_failure_in_words():
     code = "import sys\nfor _ in range(66): sys.stdout.write('x' * (1 << 20))\nprint('\\n{\"type\": \"started\"}')"
     lines: list[dict[str, Any]] = []
     ending = ExperimentProcess([sys.executable, "-c", code], {}, lines.append, "x").wait(60, threading.Event())

@@ -40,7 +40,7 @@ class Bench:
         return [(d.path, d.action) for d in self.decided]
 
 
-def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
+def test_a_drop_makes_the_path_backup_and_the_end_restores_it():
     bench = Bench()
     bench.run.noted(event("signal_drop", change_db=-9.0))
     bench.run.noted(event("mobility_start", change_db=9.0))
@@ -51,19 +51,19 @@ def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
     assert [(e["kind"], e["change_db"]) for e in told["events"]] == [("signal_drop", -9.0)]
 
 
-def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on() -> None:
+def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on():
     bench = Bench()
 
     def refuse(name: str, backup: bool, *, again: bool = False) -> None:
         raise MissingRequirementError(f"{name} {backup} {again}: not permitted; hint: NET_ADMIN")
 
-    bench.paths.set_backup = refuse  # type: ignore[method-assign]
+    bench.paths.set_backup = refuse
     bench.run.noted(event("signal_drop", change_db=-9.0))
     bench.run.noted(event("signal_drop", "b", change_db=-9.0))
     assert bench.end() == [("a", "refused"), ("b", "refused")]
 
 
-def test_samples_that_are_none_do_no_harm() -> None:
+def test_samples_that_are_none_do_no_harm():
     bench = Bench("off")
     for broken in (
         {},
@@ -82,7 +82,7 @@ def test_samples_that_are_none_do_no_harm() -> None:
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
-def test_a_long_run_is_told_in_longer_steps() -> None:
+def test_a_long_run_is_told_in_longer_steps():
     bench = Bench("off")
     begun = bench.run.begin_ns
     for n in range(2000):
@@ -110,7 +110,7 @@ def steady_run(made: SteeringPart, experiment: str) -> dict[str, Any]:
     return made.end(run)
 
 
-def test_a_download_that_was_left_alone_teaches_and_a_player_does_not(tmp_path: Path) -> None:
+def test_a_download_that_was_left_alone_teaches_and_a_player_does_not(tmp_path):
     made = part(tmp_path)
     told = steady_run(made, "dash")
     assert [e["kind"] for e in told["events"]] == ["signal_drop"]
@@ -123,7 +123,7 @@ def test_a_download_that_was_left_alone_teaches_and_a_player_does_not(tmp_path: 
     assert {file.name for file in tmp_path.iterdir()} == {FILE}
 
 
-def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path, caplog):
     (tmp_path / FILE).write_text('{"format": "tandem-steer')
     steady_run(part(tmp_path), "download")
     assert "begins anew" in caplog.text
@@ -134,7 +134,7 @@ def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, ca
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
+def recorded(tmp_path):
     """A probe's folder with one run under ``off`` and one by TCP."""
     steering = steady_run(part(tmp_path), "download")
     steering["rtt_ms"] = {"a": [200.0 if 20 <= n < 28 else 50.0 for n in range(120)], "b": [50.0] * 120}
@@ -144,7 +144,7 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_recorded_runs_are_played_to_every_policy(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recorded_runs_are_played_to_every_policy(recorded, capsys):
     assert main(["steering", "simulate", str(recorded), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert "estimate" in told["estimate"]
@@ -162,7 +162,7 @@ def test_recorded_runs_are_played_to_every_policy(recorded: Path, capsys: pytest
     assert "1 orders" in capsys.readouterr().out
 
 
-def test_what_was_learned_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_learned_is_shown(recorded, capsys):
     assert main(["steering", "history", "--file", str(recorded / FILE)]) == 0
     assert "signal_drop/9 dB/low" in capsys.readouterr().out
     assert main(["steering", "history", "--file", str(recorded / FILE), "--json"]) == 0
@@ -171,9 +171,7 @@ def test_what_was_learned_is_shown(recorded: Path, capsys: pytest.CaptureFixture
     assert "nothing was learned yet" in capsys.readouterr().out
 
 
-def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
-    recorded: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(recorded, tmp_path_factory, capsys):
     empty = tmp_path_factory.mktemp("empty")
     (empty / "h.json").write_text("{")
     cases = [
@@ -190,7 +188,7 @@ def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
 
 
 @pytest.mark.parametrize("actions", [["confirmed"], ["toggled", "confirmed"], ["toggled"] * 3 + ["unconfirmed"]])
-def test_what_the_path_receives_confirms_the_order_or_repeats_it(actions: list[str]) -> None:
+def test_what_the_path_receives_confirms_the_order_or_repeats_it(actions):
     bench = Bench()
     bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
     begun = time.monotonic_ns()

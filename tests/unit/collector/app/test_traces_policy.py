@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,7 +55,7 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
 ]
 
 
-def test_it_says_over_what_it_goes_or_what_it_waits_for() -> None:
+def test_it_says_over_what_it_goes_or_what_it_waits_for():
     permits = [decide(rules, state(**more)) for rules, more, _, _ in DECIDED]
     told = [(*case[:2], permit.paths, permit.reason) for case, permit in zip(DECIDED, permits, strict=True)]
     pairs = zip(told, DECIDED, strict=True)
@@ -77,7 +76,7 @@ INTENDED = [
 ]
 
 
-def test_it_says_what_goes_up_when_and_at_what_cost() -> None:
+def test_it_says_what_goes_up_when_and_at_what_cost():
     for rules, wifi, go, words in INTENDED:
         paths = good('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else "").paths
         goes, said = intended(rules, paths)
@@ -108,7 +107,7 @@ rules_of_any_kind = st.builds(
 
 
 @given(rules_of_any_kind, sights)
-def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, seen: UploadState) -> None:
+def test_whatever_it_sees_it_never_goes_where_it_must_not(rules, seen):
     permit = decide(rules, seen)
     by_name = {path.name: path for path in seen.paths}
     assert bool(permit.paths) or (permit.reason.startswith("waits: ") and permit.again_s > 0)
@@ -130,7 +129,7 @@ def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, s
 
 
 @given(st.tuples(st.integers(0, 1439), st.integers(0, 1439)), st.floats(0, 1440, exclude_max=True))
-def test_a_night_that_is_waited_for_begins_then(night: tuple[int, int], minute: float) -> None:
+def test_a_night_that_is_waited_for_begins_then(night, minute):
     if night[0] == night[1]:
         return
     wait = begins_in(night, minute)
@@ -152,9 +151,7 @@ moves = st.lists(
 
 
 @given(moves, st.none() | st.just(PLAN), st.integers(0, 300_000_000), st.sampled_from([0.0, 0.5, 1.0]))
-def test_never_beyond_the_budget_whatever_happens(
-    tmp_path_factory: Any, moves: list[tuple[str, int, float]], plan: PlanConfig | None, cap: int, share: float
-) -> None:
+def test_never_beyond_the_budget_whatever_happens(tmp_path_factory, moves, plan, cap, share):
     rules = TracesConfig(over="any", metered_bytes_per_day=cap, plan_share=share)
     file = tmp_path_factory.mktemp("probe") / "spent.json"
     spent, now = Spent(file), datetime(2026, 11, 10, 22, tzinfo=UTC)
@@ -182,7 +179,7 @@ def test_never_beyond_the_budget_whatever_happens(
         assert spent.of("a", day) >= uploaded.get(day, 0)
 
 
-def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
+def test_a_day_has_its_part_of_what_the_plan_will_have_left():
     """2 GB, 50 MB a day by everything else, 10 days to the reset: what is left then, its half, in ten parts."""
     by_day = {
         (datetime(2026, 10, 15, tzinfo=UTC) + timedelta(days=n)).date().isoformat(): 50_000_000 for n in range(21)
@@ -197,7 +194,7 @@ def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
-def test_any_text_is_an_account_or_told(text: str) -> None:
+def test_any_text_is_an_account_or_told(text):
     try:
         days = parse_spent(text)
     except (ValueError, RecursionError):
@@ -208,7 +205,7 @@ def test_any_text_is_an_account_or_told(text: str) -> None:
 # --- the configuration -------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_is_taken_and_paths_with_modems_are_metered() -> None:
+def test_the_table_is_taken_and_paths_with_modems_are_metered():
     assert good("").traces == TracesConfig()
     told = good('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
     assert (told.night, told.over, told.keep) == ((22 * 60 + 30, 300), "any", "until_received")
@@ -242,7 +239,7 @@ def begun(tmp_path: Path, gateway: Gateway) -> Rehearsal:
 
 
 @pytest.fixture
-def running(tmp_path: Path, gateway: Gateway) -> Iterator[Rehearsal]:
+def running(tmp_path, gateway):
     made = begun(tmp_path, gateway)
     yield made
     made.stop()
@@ -254,9 +251,7 @@ def asked(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tupl
     return status, json.loads(out) if out else err
 
 
-def test_what_waits_is_told_and_goes_first_when_asked_for(
-    running: Rehearsal, capsys: pytest.CaptureFixture[str], gateway: Gateway
-) -> None:
+def test_what_waits_is_told_and_goes_first_when_asked_for(running, capsys, gateway):
     status, told = asked(capsys, running.folder, "status")
     assert status == 0
     assert (told["traces"]["waiting"], told["traces"]["waiting_bytes"]) == (2, 2000)
@@ -281,9 +276,7 @@ def test_what_waits_is_told_and_goes_first_when_asked_for(
     running.until(lambda: 2 in [p.fields.get("traces_waiting") for p in points(gateway) if p.measurement == "health"])
 
 
-def test_without_a_collector_the_disk_is_read(
-    gateway: Gateway, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_without_a_collector_the_disk_is_read(gateway, capsys, tmp_path):
     running = begun(tmp_path, gateway)
     running.stop()
     receipt = Receipt("probe-1", "captures/a.pcap", "run-1", 1000, "a" * 64, 7)
@@ -340,14 +333,14 @@ NAMES = [f"captures/{letter}.pcap" for letter in "abcd"]
     ],
     ids=["all that was received", "nothing while there is room", "room for one", "nothing that nobody has"],
 )
-def test_what_goes(tmp_path: Path, keep: str, received: int, limit: int, free: int, gone: int) -> None:
+def test_what_goes(tmp_path, keep, received, limit, free, gone):
     queue, made = probe(tmp_path, NAMES, received), captures(400, limit)
     assert Keeping(replace(ROOMY, keep=keep), queue, made, lambda: free).tidy() == NAMES[:gone]
     assert [name for name in NAMES if (tmp_path / name).exists()] == NAMES[gone:]
     assert made.used_bytes == 400 - 100 * gone
 
 
-def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path: Path) -> None:
+def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path):
     queue = probe(tmp_path, ["results/x.json", *NAMES], 2)
     assert Keeping(ROOMY, queue, captures(400, 10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
     assert [kept.name for kept in queue.kept()] == []

@@ -84,7 +84,7 @@ class Setup:
 
 
 @pytest.fixture
-def setup(gateway: Gateway, tmp_path: Path) -> Setup:
+def setup(gateway, tmp_path):
     return Setup(gateway, tmp_path)
 
 
@@ -94,7 +94,7 @@ def finish(setup: Setup, drain_s: float = 60.0) -> bool:
     return done
 
 
-def test_everything_arrives_once_over_one_connection(setup: Setup, gateway: Gateway) -> None:
+def test_everything_arrives_once_over_one_connection(setup, gateway):
     setup.exporter.start()
     for n in range(5):
         setup.spool.append([radio(n * 10 + k) for k in range(10)])
@@ -110,7 +110,7 @@ def test_everything_arrives_once_over_one_connection(setup: Setup, gateway: Gate
     assert 2000 < setup.exporter.payload_bytes()["a"] < 100_000  # a handshake and compressed batches, as TCP moved them
 
 
-def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup: Setup, gateway: Gateway) -> None:
+def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup, gateway):
     for n in range(40):
         setup.spool.append([radio(n * 100 + k) for k in range(100)])
     batches: list[list[int]] = []
@@ -132,14 +132,14 @@ def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup
     assert min(batches[3]) == 0
 
 
-def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup: Setup, gateway: Gateway) -> None:
+def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup, gateway):
     gateway.answer = gateway.accept_but(lambda line: "eci=7i" in line)
     setup.send([radio(n) for n in range(20)], 19)
     counts = setup.spool.counts()
     assert (counts.sent, counts.rejected, counts.pending) == (19, 1, 0)
 
 
-def test_too_large_a_batch_is_halved_and_an_unreadable_line_found_by_halving(setup: Setup, gateway: Gateway) -> None:
+def test_too_large_a_batch_is_halved_and_an_unreadable_line_found_by_halving(setup, gateway):
     def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
         if len(lines) > 30:
             return 413, {"error": "too many lines"}, {}
@@ -156,9 +156,7 @@ def test_too_large_a_batch_is_halved_and_an_unreadable_line_found_by_halving(set
 
 
 @pytest.mark.parametrize("status", [401, 503, 404])
-def test_while_the_gateway_refuses_everything_is_kept(
-    setup: Setup, gateway: Gateway, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_the_gateway_refuses_everything_is_kept(setup, gateway, status, monkeypatch):
     for name in ("TOKEN_WAIT_S", "UNKNOWN_WAIT_S", "BUSY_WAIT_S"):
         monkeypatch.setattr(f"tandem.export.gateway.{name}", 0.02)
     gateway.answer = lambda _m, _p, _l: (status, {"error": "not now"}, {"Retry-After": "0"})
@@ -174,18 +172,16 @@ def test_while_the_gateway_refuses_everything_is_kept(
     assert setup.exporter.trouble is None
 
 
-def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
-    setup: Setup, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_does_not_settle_the_batch_settles_nothing(setup, gateway, monkeypatch):
     monkeypatch.setattr("tandem.export.exporter.UNKNOWN_WAIT_S", 0.02)
     odd = [["ok"], {"rejected": {}}, {"accepted": 1, "rejected": []}, {"accepted": 2, "rejected": [{"line": True}]}]
     odd.append({"accepted": 3, "rejected": [{"line": 3, "reason": "x"}]})
-    gateway.answer = lambda _m, _p, _l: (200, odd.pop(), {}) if odd else None  # type: ignore[return-value]
+    gateway.answer = lambda _m, _p, _l: (200, odd.pop(), {}) if odd else None
     setup.send([radio(1), radio(2), radio(3)], 3)
     assert setup.spool.counts().rejected == 0
 
 
-def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_path_that_is_out_is_left_for_the_other(gateway, tmp_path):
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
     setup.send([radio(1)], 1)
     assert setup.exporter.path == "b"
@@ -194,9 +190,7 @@ def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Pa
     assert moved["b"] > 0
 
 
-def test_stop_does_not_wait_for_a_gateway_that_is_silent(
-    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_does_not_wait_for_a_gateway_that_is_silent(tmp_path, gateway, monkeypatch):
     """Not even in the handshake of TLS."""
     monkeypatch.setattr("tandem.export.gateway.Link", partial(Link, connect_s=600.0, answer_s=600.0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -214,9 +208,7 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(
     assert Spool(setup.spool.folder, BOOT).counts().pending == 1
 
 
-def test_stop_says_that_something_is_left_when_the_time_runs_out_in_the_middle_of_a_backlog(
-    setup: Setup, gateway: Gateway
-) -> None:
+def test_stop_says_that_something_is_left_when_the_time_runs_out_in_the_middle_of_a_backlog(setup, gateway):
     enough = threading.Event()
 
     def slow(_method: str, _path: str, _lines: list[str]) -> Reply | None:
@@ -232,9 +224,7 @@ def test_stop_says_that_something_is_left_when_the_time_runs_out_in_the_middle_o
     setup.spool.close()
 
 
-def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
-    setup: Setup, gateway: Gateway, tmp_path: Path
-) -> None:
+def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(setup, gateway, tmp_path):
     (setup.runs / "run-1.json").write_text('{"id": "run-1"}')
     setup.pending.add("run-1")
     setup.pending.add("run-0-gone")
@@ -254,7 +244,7 @@ def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
     assert PendingManifests(tmp_path / "pending", setup.runs).waiting() == []
 
 
-def test_a_setup_that_cannot_work_is_named(tmp_path: Path) -> None:
+def test_a_setup_that_cannot_work_is_named(tmp_path):
     file = tmp_path / "token"
     with pytest.raises(SetupError, match="token_file"):
         GatewayAddress.of("https://x:1", None, file)
@@ -268,7 +258,7 @@ S = 10**9
 NOW_S = 1_790_000_000
 
 
-def test_when_the_two_clocks_are_doubted() -> None:
+def test_when_the_two_clocks_are_doubted():
     for ours_s, doubted in (
         (0.0, False),
         (DOUBT_S, False),
@@ -289,29 +279,29 @@ def test_when_the_two_clocks_are_doubted() -> None:
 @given(
     st.text(max_size=60) | st.datetimes().map(lambda at: format_datetime(at.replace(tzinfo=datetime.UTC), usegmt=True))
 )
-def test_any_date_is_read_or_passed_over(text: str) -> None:
+def test_any_date_is_read_or_passed_over(text):
     found = link.http_date_s(text)
     assert found is None or isinstance(found, float)
     assert link.http_date_s(None) is None
     assert link.http_date_s("Sun, 06 Nov 1994 08:49:37 GMT") == 784_111_777
 
 
-def test_a_probe_a_year_ahead_keeps_its_records_and_says_why(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_probe_a_year_ahead_keeps_its_records_and_says_why(gateway, tmp_path):
     setup = Setup(gateway, tmp_path)
     true_ns = setup.times.now_ns
-    setup.times.now_ns = lambda: (true_ns() or 0) + 365 * 86_400 * S  # type: ignore[method-assign]  the clock that is wrong
+    setup.times.now_ns = lambda: (true_ns() or 0) + 365 * 86_400 * S  # the clock that is wrong
     setup.spool.append([radio(1)])
     setup.exporter.start()
     gateway.until(lambda: setup.exporter.trouble)
     assert "one of them is wrong" in str(setup.exporter.trouble)
     assert gateway.lines == {}
-    setup.times.now_ns = true_ns  # type: ignore[method-assign]
+    setup.times.now_ns = true_ns
     assert finish(setup)
     assert list(gateway.lines) == [1]
     assert not (tmp_path / "spool" / "quarantine" / "rejected.jsonl").exists()
 
 
-def test_a_certificate_out_of_its_time_is_the_clocks_fault_and_no_paths() -> None:
+def test_a_certificate_out_of_its_time_is_the_clocks_fault_and_no_paths():
     error = ssl.SSLCertVerificationError(1, "certificate verify failed")
     error.verify_code, error.verify_message = 9, "certificate is not yet valid"
     with pytest.raises(link.CertificateTimeError, match="not yet valid by this system's clock"):
@@ -320,7 +310,7 @@ def test_a_certificate_out_of_its_time_is_the_clocks_fault_and_no_paths() -> Non
     link._out_of_its_time(error)
 
 
-def test_a_manifest_gets_the_times_of_its_records() -> None:
+def test_a_manifest_gets_the_times_of_its_records():
     content = b'{"boot": "b", "started_monotonic_ns": 5, "ended_monotonic_ns": 9, "started_utc_ns": null, "ended_utc_ns": null}'
     told = timed(content, lambda _boot, mono: Stamp(1000 + mono, None))
     assert b'"started_utc_ns": 1005' in told
@@ -329,7 +319,7 @@ def test_a_manifest_gets_the_times_of_its_records() -> None:
     assert timed(b"no manifest", lambda _boot, _mono: Stamp(0, None)) == b"no manifest"
 
 
-def test_the_path_that_last_worked_is_tried_first_and_when_all_failed_the_one_due_first_is_waited_for() -> None:
+def test_the_path_that_last_worked_is_tried_first_and_when_all_failed_the_one_due_first_is_waited_for():
     choice = PathChoice(["a", "b"], random.Random(1))
     assert choice.next(0) == "a"
     choice.failed("a", 0)
@@ -345,7 +335,7 @@ def test_the_path_that_last_worked_is_tried_first_and_when_all_failed_the_one_du
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32))
-def test_the_wait_grows_and_is_bounded(failures: int, seed: int) -> None:
+def test_the_wait_grows_and_is_bounded(failures, seed):
     choice = PathChoice(["a"], random.Random(seed))
     for _ in range(failures):
         choice.failed("a", 0)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +32,7 @@ def receive(queue: TraceQueue, at_ns: int = 1) -> str:
     return wanted.name
 
 
-def test_results_go_before_captures_and_what_is_oldest_first(tmp_path: Path) -> None:
+def test_results_go_before_captures_and_what_is_oldest_first(tmp_path):
     manifest(tmp_path, "run-new", 20, "captures/new.pcap", "results/new.jsonl")
     manifest(tmp_path, "run-old", 10, "captures/old.pcap")
     manifest(tmp_path, "run-beside", 30, "captures/new.pcap")
@@ -48,7 +47,7 @@ def test_results_go_before_captures_and_what_is_oldest_first(tmp_path: Path) -> 
     assert queue.next() is None
 
 
-def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
+def test_after_a_power_cut_it_is_as_it_was(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/a.pcap", "captures/b.pcap")
     manifest(tmp_path, "run-2", 2, "captures/c.pcap")
     queue = TraceQueue(tmp_path)
@@ -63,7 +62,7 @@ def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
     assert [kept.name for kept in third.kept()] == ["captures/a.pcap", "captures/b.pcap", "captures/c.pcap"]
 
 
-def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
+def test_another_content_under_a_received_name_waits(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/a.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
@@ -74,7 +73,7 @@ def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     assert again.next() == wanted
 
 
-def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path) -> None:
+def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/a.pcap", "captures/b.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
@@ -97,7 +96,7 @@ def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path
     assert again.kept() == []
 
 
-def test_a_capture_whose_run_was_killed_goes_up_as_it_is(tmp_path: Path) -> None:
+def test_a_capture_whose_run_was_killed_goes_up_as_it_is(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/run-1-a.pcap")
     for name in ("run-0123456789ab-a.pcap", "pair-0123456789ab-b.pcap", "run-0123456789ab-b.pcap.tmp"):
         (tmp_path / "captures" / name).write_bytes(b"left behind")
@@ -133,7 +132,7 @@ contents = states | st.recursive(values, lambda inner: st.lists(inner) | st.dict
 
 
 @given(st.sampled_from([200, 400, 401, 404, 408, 409, 413, 422, 429, 500, 503, 507, 302]), contents)
-def test_only_an_offset_of_the_stream_or_the_receipt_of_this_file_settles_anything(status: int, content: Any) -> None:
+def test_only_an_offset_of_the_stream_or_the_receipt_of_this_file_settles_anything(status, content):
     try:
         state = read_state(Answer(status, content, None), OFFER, "probe-1")
     except (Later, UnknownError, RefusedError):
@@ -157,7 +156,7 @@ manifests = json_values | st.fixed_dictionaries(
 
 
 @given(manifests)
-def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest: Any) -> None:
+def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest):
     for wanted in wanted_of(manifest):
         assert is_name(wanted.name)
         assert "/" in wanted.name
@@ -166,7 +165,7 @@ def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest
 
 
 @given(st.binary(max_size=300) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory: Any, content: bytes) -> None:
+def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("probe")
     (folder / "receipts/captures").mkdir(parents=True)
     (folder / "captures").mkdir()
@@ -178,6 +177,6 @@ def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory: Any, content: 
 
 
 @given(st.binary(min_size=144, max_size=300))
-def test_what_networks_carried_is_never_less_than_the_payload_that_was_sent(told: bytes) -> None:
+def test_what_networks_carried_is_never_less_than_the_payload_that_was_sent(told):
     counts = read_counts(told)
     assert counts.carried_bytes >= counts.sent_bytes

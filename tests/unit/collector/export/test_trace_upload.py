@@ -6,7 +6,7 @@ import json
 import random
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -245,7 +245,7 @@ class Probe:
 
 
 @pytest.fixture
-def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TraceServer]:
+def server(tmp_path, request):
     request.getfixturevalue("patience")
     made = TraceServer(tmp_path / "server")
     yield made
@@ -253,7 +253,7 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TraceServ
 
 
 @pytest.fixture
-def probe(tmp_path: Path, server: TraceServer) -> Iterator[Probe]:
+def probe(tmp_path, server):
     made = Probe(tmp_path / "probe", server)
     yield made
     made.uploader.stop()
@@ -263,7 +263,7 @@ def noise(count: int) -> bytes:
     return random.Random(count).randbytes(count)
 
 
-def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServer) -> None:
+def test_a_file_goes_up_and_its_receipt_is_kept(probe, server):
     content = noise(3 * CHUNK_BYTES + 17)
     probe.send("a.pcap", content)
     assert server.received == {"captures/a.pcap": content}
@@ -274,7 +274,7 @@ def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServe
     assert [kept.name for kept in probe.queue.kept()] == ["captures/a.pcap"]
 
 
-def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_path: Path, server: TraceServer) -> None:
+def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_path, server):
     probe = Probe(tmp_path / "probe", server, "gzip")
     content = b"the same again " * 100_000
     probe.capture("empty.pcap", b"")
@@ -286,7 +286,7 @@ def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_p
     assert server.body_bytes < len(content) / 20
 
 
-def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, server: TraceServer) -> None:
+def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe, server):
     places = (0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 4711)
     contents = {f"captures/{at}.pcap": noise(3 * CHUNK_BYTES - number) for number, at in enumerate(places)}
     broken: list[int] = []
@@ -310,7 +310,7 @@ def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, s
     assert sum(method == "POST" for method, _ in server.requests) == len(places), "an offer is made once"
 
 
-def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, server: TraceServer) -> None:
+def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe, server):
     server.on_bytes = lambda _sha, _offset, piece: bytes([piece[0] ^ 1]) + piece[1:]
     probe.capture("a.pcap", noise(CHUNK_BYTES))
     probe.uploader.start()
@@ -320,7 +320,7 @@ def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, ser
 
 
 @pytest.mark.parametrize(("what", "status"), [("bytes", 409), ("offer", 404)])
-def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, what: str, status: int) -> None:
+def test_what_a_server_forgot_it_gets_again(probe, server, what, status):
     forgotten: list[str] = []
 
     def forgets(method: str, path: str) -> None:
@@ -332,7 +332,7 @@ def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, w
             else:
                 del server.offers[sha]
 
-    server.reply = forgets  # type: ignore[assignment]
+    server.reply = forgets
     content = noise(8 * CHUNK_BYTES)
     probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
@@ -341,7 +341,7 @@ def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, w
     assert sum(method == "POST" for method, _ in server.requests) == (1 if what == "bytes" else 2)
 
 
-def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServer) -> None:
+def test_a_server_that_cannot_now_gets_it_later(probe, server):
     probe.uploader.start()
     for count, status in enumerate((401, 429, 500, 503, 507), 1):
         server.requests.clear()
@@ -356,7 +356,7 @@ def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServe
         probe.until("trace_received", count)
 
 
-def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(probe: Probe, server: TraceServer) -> None:
+def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(probe, server):
     server.received["captures/a.pcap"] = b"another content"
     probe.capture("a.pcap", noise(1000))
     probe.capture("b.pcap", noise(2000))
@@ -370,9 +370,7 @@ def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(pro
     assert probe.queue.counts()["waiting"] == 1, "a person may have it tried again"
 
 
-def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_never_deleted(
-    probe: Probe, server: TraceServer
-) -> None:
+def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_never_deleted(probe, server):
     promised = noise(5000)
     content = promised[:100] + b"\0" * 900 + promised[1000:]
     probe.send("a.pcap", content, promised=promised)
@@ -387,7 +385,7 @@ def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_neve
     assert probe.queue.next() is None, "known after a restart, and not sent again"
 
 
-def test_a_file_that_is_gone_is_told_once(probe: Probe, server: TraceServer) -> None:
+def test_a_file_that_is_gone_is_told_once(probe, server):
     probe.capture("a.pcap", b"x")
     (probe.folder / "captures/a.pcap").unlink()
     probe.uploader.start()
@@ -395,7 +393,7 @@ def test_a_file_that_is_gone_is_told_once(probe: Probe, server: TraceServer) -> 
     assert server.requests == []
 
 
-def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer) -> None:
+def test_a_receipt_for_something_else_is_none(probe, server):
     server.probe = "probe-2"
     probe.capture("a.pcap", noise(1000))
     probe.uploader.start()
@@ -404,7 +402,7 @@ def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer)
     assert probe.queue.kept() == []
 
 
-def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe: Probe, server: TraceServer) -> None:
+def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe, server):
     probe.policy.now = NO
     probe.capture("a.pcap", noise(1000))
     probe.uploader.start()
@@ -416,7 +414,7 @@ def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe: P
     probe.until("trace_received")
 
 
-def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:
+def test_over_a_metered_path_no_more_than_it_may_cost(probe, server):
     probe.policy.left = 2_000_000
     probe.capture("a.pcap", noise(12 * CHUNK_BYTES))
     probe.uploader.start()
@@ -431,7 +429,7 @@ def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: Trac
     probe.until("trace_received")
 
 
-def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path: Path, server: TraceServer) -> None:
+def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path, server):
     probe = Probe(tmp_path / "probe", server, "gzip")
     content = noise(2 * CHUNK_BYTES)
     probe.capture("a.pcap", content)
@@ -449,7 +447,7 @@ def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path: Path, server: Trace
     assert list((probe.folder / "traces/offers").iterdir()) == []
 
 
-def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:
+def test_a_capture_without_a_manifest_is_received_as_it_is(probe):
     (probe.folder / "captures").mkdir()
     (probe.folder / "captures/run-0123456789ab-a.pcap").write_bytes(b"left behind")
     probe.uploader.start()

@@ -167,7 +167,7 @@ ENDLESS_TAGS = {"boot", "run", "subflow", "pair"}
 WORDS = {"radio": RADIO_STATES, "modem_health": MODEM_STATES, "probe_state": PROBE_STATES, "campaign": CAMPAIGN_STATES}
 
 
-def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap() -> None:
+def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap():
     known = set(MEASUREMENTS) | set(SERVER_MEASUREMENTS)
     assert set(ROLLUPS) | set(NOT_ROLLED) == known, "add it to ROLLUPS, or to NOT_ROLLED with the reason"
     assert not set(ROLLUPS) & set(NOT_ROLLED)
@@ -178,7 +178,7 @@ def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap() ->
     assert [one.rolled for one in RESOLUTIONS[1:]] == [one.policy for one in RESOLUTIONS[1:]]
 
 
-def test_rollups_have_fields_and_tags_of_the_raw_measurement() -> None:
+def test_rollups_have_fields_and_tags_of_the_raw_measurement():
     for name, rollup in ROLLUPS.items():
         allowed = {*rollup.raw.tags, *(COMMON_TAGS if name in MEASUREMENTS else ())}
         assert set(rollup.tags) <= allowed, name

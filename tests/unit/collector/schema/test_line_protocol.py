@@ -125,7 +125,7 @@ def test_what_breaks_the_table_is_refused_by_name():
     assert (record.tags, record.fields) == ({"path": "a"}, {"rsrp_dbm": -90.0})
 
 
-def test_what_the_server_records_no_probe_may() -> None:
+def test_what_the_server_records_no_probe_may():
     for name in SERVER_MEASUREMENTS:
         with pytest.raises(RecordError, match="recorded by the server alone"):
             measurements.check(name, {"probe": "probe-1"}, {"seen": 1})

@@ -32,7 +32,7 @@ def unlike(one: Pattern, other: Pattern) -> bool:
     return any(max(a, b) >= 2 * min(a, b) and abs(a - b) >= 250 for a, b in zip(*features, strict=True))
 
 
-def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet() -> None:
+def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet():
     alike = [(a.name, b.name) for a, b in combinations(STATES, 2) if not unlike(a.pattern, b.pattern)]
     assert alike == []
     assert not unlike(((200, 300),), ((300, 200),))
@@ -44,7 +44,7 @@ def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet() ->
     assert lit_share(WELL) == min(lit_share(state) for state in BLINKING) < 0.02
 
 
-def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_three_in_any_second() -> None:
+def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_three_in_any_second():
     for state in STATES:
         assert 0 < state.period_ms <= 4000, state.name
         assert state.blinks == (state not in STEADY), "steady light says that nothing runs"

@@ -44,7 +44,7 @@ def instant(text):
     return datetime.strptime(plain, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp() - east * 3600
 
 
-def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_within_a_second() -> None:
+def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_within_a_second():
     local = zones.zone(LA)
     assert zones.to_midnight(instant("2026-03-08 00:00 PST"), local) == 23 * 3600
     assert zones.to_midnight(instant("2026-11-01 00:00 PDT"), local) == 25 * 3600
@@ -71,7 +71,7 @@ S = 10**9
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.lists(st.integers(0, 50), max_size=30), st.integers(0, 10))
-def test_it_is_what_a_look_at_every_pair_finds(times: list[int], rows: list[int], within: int) -> None:
+def test_it_is_what_a_look_at_every_pair_finds(times, rows, within):
     for time, found in zip(times, nearest(times, rows, rows, within), strict=True):
         distances = [abs(row - time) for row in rows]
         if found is None:

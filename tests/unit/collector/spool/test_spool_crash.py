@@ -140,7 +140,7 @@ while True:
 """
 
 
-def test_what_append_confirmed_is_there_after_kill_9(tmp_path: Path) -> None:
+def test_what_append_confirmed_is_there_after_kill_9(tmp_path):
     for life in range(3):
         command = [sys.executable, "-c", WRITER, str(tmp_path / "spool")]
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

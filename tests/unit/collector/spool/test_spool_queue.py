@@ -2,7 +2,6 @@
 
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ def numbers(spool: Spool, limit: int = 10_000) -> list[int]:
     return [item.seq for item in batch.items]
 
 
-def test_records_come_back_as_they_were_freshest_first_and_the_oldest_in_every_batch(tmp_path: Path) -> None:
+def test_records_come_back_as_they_were_freshest_first_and_the_oldest_in_every_batch(tmp_path):
     spool = Spool(tmp_path, BOOT)
     made = [event(n) if n == 50 else radio(n) for n in range(1, 101)]
     for record in made:
@@ -41,7 +40,7 @@ def test_records_come_back_as_they_were_freshest_first_and_the_oldest_in_every_b
     spool.close()
 
 
-def test_numbers_go_on_after_a_restart_without_gaps(tmp_path: Path) -> None:
+def test_numbers_go_on_after_a_restart_without_gaps(tmp_path):
     for life in range(3):
         spool = Spool(tmp_path, BOOT)
         spool.append([radio(life)])
@@ -64,7 +63,7 @@ def test_numbers_go_on_after_a_restart_without_gaps(tmp_path: Path) -> None:
     again.close()
 
 
-def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path: Path) -> None:
+def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path):
     spool = Spool(tmp_path, BOOT)
     (tmp_path / "quarantine").mkdir()
     (tmp_path / "quarantine" / "rejected.jsonl").write_text('{"seq": 1, "rea')  # cut off, as by a power cut
@@ -82,7 +81,7 @@ def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path: Path) -> No
     assert Spool(tmp_path, BOOT).counts() == counts
 
 
-def test_over_the_cap_the_oldest_are_dropped_and_counted_events_and_summaries_of_runs_last(tmp_path: Path) -> None:
+def test_over_the_cap_the_oldest_are_dropped_and_counted_events_and_summaries_of_runs_last(tmp_path):
     spool = Spool(tmp_path, BOOT, limit_bytes=96 * 1024)
     phase = Record.make("phase", {"run": "r", "experiment": "dash"}, {"name": "play", "number": 1, "of": 1}, 1)
     usage = Record.make("run_usage", {"run": "r", "path": "a"}, {"received_bytes": 1}, 1)
@@ -105,9 +104,7 @@ def test_over_the_cap_the_oldest_are_dropped_and_counted_events_and_summaries_of
     spool.close()
 
 
-def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(tmp_path, monkeypatch):
     spool = Spool(tmp_path, BOOT)
     for n in range(600):
         spool.append([radio(n), event(n)])
@@ -130,7 +127,7 @@ def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(
     spool.close()
 
 
-def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path: Path) -> None:
+def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path):
     spool = Spool(tmp_path, BOOT)
     noise = random.Random(1)
     for n in range(60):
@@ -148,9 +145,7 @@ def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path: Path) -
     spool.close()
 
 
-def test_what_is_dropped_second_after_second_is_told_once_a_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_dropped_second_after_second_is_told_once_a_minute(tmp_path, monkeypatch):
     seconds = [1000.0]
     monkeypatch.setattr("tandem.spool.spool.time.monotonic", lambda: seconds[0])
     spool = Spool(tmp_path, BOOT, limit_bytes=64 * 1024)
@@ -167,7 +162,7 @@ def test_what_is_dropped_second_after_second_is_told_once_a_minute(
     spool.close()
 
 
-def test_a_spool_keeps_its_id_another_folder_gets_another_and_two_collectors_do_not_write_one(tmp_path: Path) -> None:
+def test_a_spool_keeps_its_id_another_folder_gets_another_and_two_collectors_do_not_write_one(tmp_path):
     seen = []
     for folder in ("a", "a", "b"):
         spool = Spool(tmp_path / folder, BOOT)
@@ -181,7 +176,7 @@ def test_a_spool_keeps_its_id_another_folder_gets_another_and_two_collectors_do_
     assert seen[0].id != seen[2].id
 
 
-def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path: Path) -> None:
+def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path):
     spool = Spool(tmp_path, BOOT)
     assert spool.settled() == 0
     for n in range(3):
@@ -204,7 +199,7 @@ def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path: Path) -> None
     spool.close()
 
 
-def test_what_was_dropped_or_refused_is_settled(tmp_path: Path) -> None:
+def test_what_was_dropped_or_refused_is_settled(tmp_path):
     spool = Spool(tmp_path, BOOT)
     spool.append([radio(1), radio(2)], dropped=2)
     batch = spool.take(10)
@@ -218,7 +213,7 @@ def test_what_was_dropped_or_refused_is_settled(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_both_ends_pass_over_whole_boots(tmp_path: Path) -> None:
+def test_both_ends_pass_over_whole_boots(tmp_path):
     spool = Spool(tmp_path, "boot-1")
     for count in (10, 10, 10, 5):
         spool.append([radio(n) for n in range(count)])

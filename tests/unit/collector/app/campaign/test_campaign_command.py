@@ -188,6 +188,6 @@ def row(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     return f"| `{name}` | {found['runs']} | {days} | {size} | {most['plan_share']:.0%} | {largest} |"
 
 
-def test_the_table_of_pilots_is_what_check_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_pilots_is_what_check_says(capsys):
     table = "\n".join([HEAD, "|---|---|---|---|---|---|", *(row(name, capsys) for name in campaigns.names())])
     assert table in PAGE.read_text("utf-8"), f"the page has another table; this one is right:\n{table}"

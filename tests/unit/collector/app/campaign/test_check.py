@@ -350,7 +350,7 @@ def test_no_sysctl_no_server_no_program(admit):
             admit(HEAD + more)
 
 
-def test_the_examples_campaigns_fit_the_examples_experiments_and_a_plan() -> None:
+def test_the_examples_campaigns_fit_the_examples_experiments_and_a_plan():
     examples = Path(__file__).resolve().parents[5] / "collector/examples"
     registry = Registry(examples / "experiments")
     for file in examples.glob("campaigns/*.toml"):

@@ -19,7 +19,7 @@ MODEM = ModemConfig("/dev/ttyUSB2", "auto", None, None, Path("secret"))
 
 
 @given(st.lists(st.sampled_from(["bad", "good", "between"]), max_size=60), st.integers(1, 4), st.integers(1, 4))
-def test_an_alarm_begins_and_ends_in_turn_and_never_without_its_row_of_looks(looks, after: int, over: int) -> None:
+def test_an_alarm_begins_and_ends_in_turn_and_never_without_its_row_of_looks(looks, after, over):
     alarm = Alarm(after=after, over_after=over)
     turns = []
     for n, look in enumerate(looks):
@@ -39,7 +39,7 @@ def kinds(events: list[Record]) -> list[tuple[str, str]]:
     return [(e.tags["kind"], str(e.fields["state"])) for e in events]
 
 
-def test_a_low_supply_is_one_event_until_it_was_in_order_for_a_minute() -> None:
+def test_a_low_supply_is_one_event_until_it_was_in_order_for_a_minute():
     wrong = Wrong()
     for n, low in enumerate([True, False, False, True] + [False] * 5):
         wrong.supply({"undervoltage": low, "throttled": False}, n * 10 * S)
@@ -55,7 +55,7 @@ def test_a_low_supply_is_one_event_until_it_was_in_order_for_a_minute() -> None:
     assert wrong.texts() == []
 
 
-def test_one_look_at_a_capped_processor_is_no_event_two_are() -> None:
+def test_one_look_at_a_capped_processor_is_no_event_two_are():
     wrong = Wrong()
     for capped in (True, False, True):
         wrong.supply({"undervoltage": False, "throttled": False, "frequency_capped": capped}, S)
@@ -65,7 +65,7 @@ def test_one_look_at_a_capped_processor_is_no_event_two_are() -> None:
     assert "its frequency is capped, it is throttled" in str(event.fields["detail"])
 
 
-def test_a_disk_at_its_threshold_does_not_flap() -> None:
+def test_a_disk_at_its_threshold_does_not_flap():
     wrong = Wrong()
     for n, free in enumerate([900, 1050, 990, 1100, 1240, 990] + [1300] * 6):
         wrong.disk(Room(free * 10**6, 10**11, None, None), n * S)
@@ -74,7 +74,7 @@ def test_a_disk_at_its_threshold_does_not_flap() -> None:
     assert events[0].fields["detail"] == "the disk has 900 MB left; hint: make room, or lower the budgets"
 
 
-def test_a_small_disk_and_one_without_inodes_are_low_by_their_share() -> None:
+def test_a_small_disk_and_one_without_inodes_are_low_by_their_share():
     wrong = Wrong()
     wrong.disk(Room(200 * 10**6, 800 * 10**6, 10_000, 90_000), S)
     assert wrong.events() == []
@@ -82,7 +82,7 @@ def test_a_small_disk_and_one_without_inodes_are_low_by_their_share() -> None:
     assert "4000 inodes left" in str(wrong.events()[0].fields["detail"])
 
 
-def test_a_worn_card_is_told_and_one_that_tells_nothing_is_not() -> None:
+def test_a_worn_card_is_told_and_one_that_tells_nothing_is_not():
     wrong = Wrong()
     wrong.cards({"mmcblk0": {"kind": "sd", "life_used_a_percent": None}}, S)
     assert wrong.events() == []
@@ -105,7 +105,7 @@ def november(daily: int, first: int = 1) -> dict[str, int]:
     return {f"2026-11-{day:02}": daily for day in range(first, 21)}
 
 
-def test_a_plan_is_warned_of_before_it_is_over_and_once() -> None:
+def test_a_plan_is_warned_of_before_it_is_over_and_once():
     wrong = Wrong()
     wrong.plans([sim(november(300_000_000))], S)
     assert wrong.events() == []
@@ -122,7 +122,7 @@ def test_a_plan_is_warned_of_before_it_is_over_and_once() -> None:
     assert kinds(wrong.events()) == [("plan_over", "ends")]
 
 
-def test_two_days_are_no_forecast_to_warn_of_but_a_used_plan_is() -> None:
+def test_two_days_are_no_forecast_to_warn_of_but_a_used_plan_is():
     assert sim(november(2 * 10**9, first=19)).over() is False
     assert sim(november(6 * 10**9, first=19)).over() is True
     assert sim(november(6 * 10**9, first=19)).text() == "the SIM's plan is used up: 12 GB of 10 GB (new on 01 December)"
@@ -142,7 +142,7 @@ def state(modems: ModemStates, at_s: float = 100) -> tuple[Any, Any]:
     return told["state"], told["state_since_s"]
 
 
-def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -> None:
+def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer():
     modems = ModemStates(["a"], 0)
     assert state(modems)[0] == "unknown"
     modems.polled(poll(10 * S))
@@ -169,7 +169,7 @@ def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -
     assert (later.fields["polls_ok"], later.fields["polls_failed"], later.fields["period_s"]) == (0, 0, 60.0)
 
 
-def test_an_error_is_an_answer_and_so_is_a_repeated_one() -> None:
+def test_an_error_is_an_answer_and_so_is_a_repeated_one():
     modems = ModemStates(["a"], 0)
     for second in range(20):
         modems.polled(poll(second * S, "cme_error 10"))
@@ -180,7 +180,7 @@ def test_an_error_is_an_answer_and_so_is_a_repeated_one() -> None:
     assert state(modems)[0] == "usable"
 
 
-def test_a_step_whose_event_comes_after_the_modem_is_back_changes_no_state() -> None:
+def test_a_step_whose_event_comes_after_the_modem_is_back_changes_no_state():
     modems = ModemStates(["a"], 0)
     modems.polled(poll(S, "no_answer"))
     modems.polled(poll(9 * S))
@@ -190,7 +190,7 @@ def test_a_step_whose_event_comes_after_the_modem_is_back_changes_no_state() -> 
     modems.noted(Record.make("event", {"kind": "signal_drop", "path": "a"}, {"change_db": 7.0}, S))
 
 
-def test_all_that_is_wrong_is_named_in_one_list() -> None:
+def test_all_that_is_wrong_is_named_in_one_list():
     recovering = {"state": "recovering", "sickness": "silent", "recovery_steps": 2, "recovery_step": "cfun"}
     lost = {"state": "lost", "sickness": None, "recovery_steps": 6}
     status: dict[str, Any] = {
@@ -221,7 +221,7 @@ def test_all_that_is_wrong_is_named_in_one_list() -> None:
     assert all_that_is_wrong({}) == []
 
 
-def test_the_record_of_a_sim_keeps_the_schema_with_and_without_a_plan() -> None:
+def test_the_record_of_a_sim_keeps_the_schema_with_and_without_a_plan():
     told = sim(november(400_000_000)).record(S)
     assert (told.fields["plan_bytes"], told.fields["whole_period"]) == (10 * 10**9, True)
     assert 4 * 86400 < float(told.fields["used_up_in_s"]) < 6 * 86400

@@ -30,13 +30,13 @@ GOOD = (Path(__file__).parents[2] / "app" / "good.toml").read_text()
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path):
     (tmp_path / "config.toml").write_text(GOOD.replace('ca_file = "ca.pem"\n', ""))
     (tmp_path / "token").write_text("t")
     return tmp_path / "config.toml"
 
 
-def test_bad_usage_and_configuration_are_one_line(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_and_configuration_are_one_line(config, capsys):
     assert main(["preflight", "--config", str(config.with_name("nowhere.toml"))]) == 2
     assert main(["preflight", "--config", str(config), "--accept", "gsp"]) == 2
     assert main(["preflight", "--config", str(config), "--accept", "modem:z"]) == 2
@@ -68,7 +68,7 @@ def somebody(folder: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_collector_of_another_user_is_not_mistaken_for_none(config, capsys):
     folder = load(config).folder
     with socket.socket(socket.AF_UNIX) as other, short_path(folder / NAME) as name:
         other.bind(name)
@@ -78,7 +78,7 @@ def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, caps
     assert "as root, or as user tandem" in capsys.readouterr().err
 
 
-def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config, monkeypatch):
     """It takes the connection and the question, and hangs."""
     monkeypatch.setattr("tandem.app.preflight.check._ANSWER_S", 0.2)
     loaded, nowhere = load(config), "https://127.0.0.1:1"
@@ -99,7 +99,7 @@ def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, mon
     assert told <= {"collector", "server", "disk", "metrics"}, "there is no server here, and no path is told to be up"
 
 
-def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path: Path, config: Path) -> None:
+def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path, config):
     loaded = load(config)
     assert token_file(loaded) == config.with_name("token")
     gone = Path("/run/credentials/tandem-never.service/token")
@@ -113,7 +113,7 @@ def report(*lines):
     return Report("probe-1", at, tuple(settled(lines)), software, {"a": "O<perator>"}, 1.0)
 
 
-def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
+def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said():
     found = report(
         fails("modem", "it does not answer <script>", "pull & plug", "a"),
         fails("sim", "not looked at", "?", "a", [[("modem", "a")]]),
@@ -127,7 +127,7 @@ def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
     assert "follows from: modem:a" in shown.text
 
 
-def test_what_is_printed_ends_with_what_to_mend_first() -> None:
+def test_what_is_printed_ends_with_what_to_mend_first():
     lines = text(report(fails("gps", "no fix", "sky"), passes("server", "answers"))).splitlines()
     assert lines[-1] == "probe-1 is not ready: fix gps"
     assert "    hint: sky" in "\n".join(lines)
@@ -149,7 +149,7 @@ sys.stdin.read()
 
 
 @pytest.fixture(autouse=True)
-def _own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_temporary_files(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
@@ -165,7 +165,7 @@ def another(run: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.stdin.close()
 
 
-def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path: Path) -> None:
+def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path):
     mine = OwnFolder(tmp_path / "run")
     assert mine.path.parent == tmp_path / "run/tandem-preflight"
     assert [path.stat().st_mode & 0o777 for path in (mine.path, mine.path.parent)] == [0o700, 0o700]
@@ -179,7 +179,7 @@ def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path:
     assert list(mine.path.parent.iterdir()) == []
 
 
-def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path):
     with another(tmp_path / "run") as (process, left):
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -189,7 +189,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
         mine.remove()
 
 
-def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path: Path) -> None:
+def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path):
     with another(tmp_path / "run") as (process, theirs):
         with pytest.raises(BlockingIOError):
             OwnFolder(tmp_path / "run")
@@ -202,7 +202,7 @@ def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("trap", ["a link", "open to others"])
-def test_a_name_that_somebody_else_prepared_is_refused(tmp_path: Path, trap: str) -> None:
+def test_a_name_that_somebody_else_prepared_is_refused(tmp_path, trap):
     base = tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
     (tmp_path / "theirs").mkdir(mode=0o700)
     if trap == "a link":
@@ -262,7 +262,7 @@ def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dic
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _at_once(monkeypatch):
     monkeypatch.setattr("tandem.app.preflight.check._AGAIN_S", 0.01)
 
 
