@@ -1,6 +1,5 @@
 """When traces may go, and never more over a SIM than it may cost."""
 
-import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.https_gateway import Gateway
+from support.recorded_files import record
 from tandem.app.config import ConfigError
 from tandem.app.config_schema import PlanConfig, TracesConfig
 from tandem.app.traces import Keeping, Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
@@ -225,14 +225,7 @@ def test_the_table_is_taken_and_paths_with_modems_are_metered():
 
 def begun(tmp_path: Path, gateway: Gateway) -> Rehearsal:
     """Two captures wait."""
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "captures").mkdir()
-    rows = []
-    for name in ("captures/a.pcap", "captures/b.pcap"):
-        (tmp_path / name).write_bytes(b"x" * 1000)
-        rows.append({"name": name, "bytes": 1000, "sha256": name[9] * 64})
-    told = {"id": "run-1", "pair": "pair-1", "ended_utc_ns": 1, "files": rows}
-    (tmp_path / "runs/run-1.json").write_text(json.dumps(told))
+    record(tmp_path, {f"captures/{name}.pcap": name.encode() * 1000 for name in "ab"})
     made = Rehearsal(tmp_path, gateway).start()
     made.until(lambda: made.supervisor.traces.queue.scanned)
     return made
@@ -279,8 +272,8 @@ def test_what_waits_is_told_and_goes_first_when_asked_for(running, capsys, gatew
 def test_without_a_collector_the_disk_is_read(gateway, capsys, tmp_path):
     running = begun(tmp_path, gateway)
     running.stop()
-    receipt = Receipt("probe-1", "captures/a.pcap", "run-1", 1000, "a" * 64, 7)
-    running.supervisor.traces.queue.receipts.keep(receipt)
+    queue = running.supervisor.traces.queue
+    queue.receipts.keep(Receipt("probe-1", "captures/a.pcap", "run-1", 1000, queue.next().sha256, 7))
     status, told = asked(capsys, tmp_path, "list")
     assert (status, told["traces"]["said"]) == (0, "no collector runs")
     assert {(row["name"], row["state"]) for row in told["files"]} == {
@@ -298,14 +291,7 @@ ROOMY = TracesConfig(keep="while_room", free_bytes=1000)
 
 def probe(folder: Path, names: list[str], received: int) -> TraceQueue:
     """Files of 100 bytes; the first ``received`` of them have receipts, in their order."""
-    rows = []
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        content = name.encode().ljust(100)
-        (folder / name).write_bytes(content)
-        rows.append({"name": name, "bytes": 100, "sha256": hashlib.sha256(content).hexdigest()})
-    (folder / "runs").mkdir(exist_ok=True)
-    (folder / "runs/run-1.json").write_text(json.dumps({"id": "run-1", "ended_utc_ns": 1, "files": rows}))
+    record(folder, {name: name.encode().ljust(100) for name in names})
     queue = TraceQueue(folder)
     queue.scan()
     for number in range(received):
@@ -314,9 +300,9 @@ def probe(folder: Path, names: list[str], received: int) -> TraceQueue:
     return queue
 
 
-def captures(used: int, limit: int) -> FakeCaptures:
+def captures(limit: int) -> FakeCaptures:
     made = FakeCaptures()
-    made.used_bytes, made.limit_bytes = used, limit
+    made.used_bytes, made.limit_bytes = 400, limit
     return made
 
 
@@ -334,7 +320,7 @@ NAMES = [f"captures/{letter}.pcap" for letter in "abcd"]
     ids=["all that was received", "nothing while there is room", "room for one", "nothing that nobody has"],
 )
 def test_what_goes(tmp_path, keep, received, limit, free, gone):
-    queue, made = probe(tmp_path, NAMES, received), captures(400, limit)
+    queue, made = probe(tmp_path, NAMES, received), captures(limit)
     assert Keeping(replace(ROOMY, keep=keep), queue, made, lambda: free).tidy() == NAMES[:gone]
     assert [name for name in NAMES if (tmp_path / name).exists()] == NAMES[gone:]
     assert made.used_bytes == 400 - 100 * gone
@@ -342,7 +328,7 @@ def test_what_goes(tmp_path, keep, received, limit, free, gone):
 
 def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path):
     queue = probe(tmp_path, ["results/x.json", *NAMES], 2)
-    assert Keeping(ROOMY, queue, captures(400, 10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
+    assert Keeping(ROOMY, queue, captures(10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
     assert [kept.name for kept in queue.kept()] == []
     another = tmp_path / "another"
     queue = probe(another, NAMES, 1)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.https_gateway import Gateway, Reply
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
 from tandem.export import gateway as link
-from tandem.export.clock import NotYet, Stamp
+from tandem.export.clock import Clock, Reading, Stamp
 from tandem.export.exporter import DOUBT_S, Comparison, timed
 from tandem.export.gateway import LONGEST_S, Link, PathChoice
 from tandem.schema import line_protocol
@@ -27,33 +27,7 @@ from tandem.spool import Spool
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 UTC = time.time_ns() // 10**9 * 10**9
-
-
-class Times:
-    """A clock that agrees with the server's; records' times by ``offset``, None while it is not known."""
-
-    def __init__(self, offset: int | None = UTC) -> None:
-        self.offset = offset
-
-    def stamp(self, _boot: str, monotonic_ns: int) -> Stamp:
-        if self.offset is None:
-            raise NotYet
-        return Stamp(monotonic_ns + self.offset, None)
-
-    def held(self) -> list[tuple[int, int | None]]:
-        return [(1, None)] if self.offset is None else []
-
-    def now_ns(self) -> int | None:
-        return None if self.offset is None else time.time_ns()
-
-    def map_key(self) -> object:
-        return self.offset
-
-    def doubted(self, yes: bool) -> None:
-        pass
-
-    def keep(self) -> None:
-        pass
+"""Of a record whose CLOCK_MONOTONIC is 0."""
 
 
 def radio(n: int) -> Record:
@@ -63,7 +37,9 @@ def radio(n: int) -> Record:
 class Setup:
     def __init__(self, gateway: Gateway, folder: Path, paths: dict[str, str | None] | None = None) -> None:
         self.spool = Spool(folder / "spool", BOOT)
-        self.times = Times()
+        self.times = Clock(folder / "boots.json", BOOT, time.time_ns, lambda: time.time_ns() - UTC)
+        self.times.began(1)
+        self.times.take(Reading("chrony", 0, UTC, 10_000_000))
         self.runs = folder / "runs"
         self.runs.mkdir()
         self.pending = PendingManifests(folder / "pending", self.runs)
@@ -289,7 +265,7 @@ def test_any_date_is_read_or_passed_over(text):
 def test_a_probe_a_year_ahead_keeps_its_records_and_says_why(gateway, tmp_path):
     setup = Setup(gateway, tmp_path)
     true_ns = setup.times.now_ns
-    setup.times.now_ns = lambda: (true_ns() or 0) + 365 * 86_400 * S  # the clock that is wrong
+    setup.times.now_ns = lambda: true_ns() + 365 * 86_400 * S  # the clock that is wrong
     setup.spool.append([radio(1)])
     setup.exporter.start()
     gateway.until(lambda: setup.exporter.trouble)

@@ -1,6 +1,5 @@
 """What is to go up, made anew from the disk at every start."""
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import any_json
+from support.recorded_files import record
 from tandem.export import TraceQueue
 from tandem.export.gateway import Answer, Later, read_counts
 from tandem.export.trace_queue import wanted_of
@@ -16,14 +16,7 @@ from tandem.schema.trace import Chunk, Offer, Receipt, is_name
 
 
 def manifest(folder: Path, run: str, ended_utc_ns: int, *names: str) -> None:
-    rows = []
-    for name in names:
-        file = folder / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(name.encode())
-        rows.append({"name": name, "bytes": len(name), "sha256": hashlib.sha256(name.encode()).hexdigest()})
-    (folder / "runs").mkdir(exist_ok=True)
-    (folder / "runs" / f"{run}.json").write_text(json.dumps({"id": run, "ended_utc_ns": ended_utc_ns, "files": rows}))
+    record(folder, {name: name.encode() for name in names}, run, ended_utc_ns)
 
 
 def receive(queue: TraceQueue, at_ns: int = 1) -> str:

@@ -47,14 +47,10 @@ REFUSED = [
     (["steps", "--kind", "tcp"], "--kind belongs to download"),
     (["steps", "--set", "how"], "--set 'how' is not of the form KEY=VALUE"),
     (["steps", "--set", "how=badly"], "'badly' is not one of"),
-    (["steps", "--paths", "a,z"], "'z' is no path"),
     (["steps", "--shape", "a"], "is not of the form PATH:KEY=VALUE"),
     (["steps", "--shape", "a:up_bit_per_s=fast"], "'fast' is no number"),
-    (["steps", "--sysctl", "kernel.panic=1"], "only network settings"),
     (["steps", "--parameters", "/nonexistent.json"], "/nonexistent.json: No such file"),
-    (["steps", "--subflows", "2"], "--subflows belongs to download"),
     (["download", "--set", "bytes=5"], "'bytes' is the collector's to give"),
-    (["download", "--kind", "tcp"], "needs its path"),
 ]
 
 
