@@ -107,15 +107,6 @@ def test_round_trips_all_the_time_count_in_the_plan(own, capsys):
     assert "does not fit the plan: a takes 0.772 GB a month (0.771 GB of it round trips)" in err
 
 
-def test_check_names_file_line_and_hint(own, capsys):
-    for old, new, line in (("repetitions = 10", "repetition = 10", 10), ("bytes = [10_000", "bytes = [0", 13)):
-        own.write_text(OWN.replace(old, new))
-        assert main(["campaign", "check", str(own)]) == 2
-        printed = capsys.readouterr()
-        assert printed.out == ""
-        assert re.fullmatch(rf"tandem: {own}:{line}: [^\n]+; hint: [^\n]+\n", printed.err)
-
-
 def test_check_says_whose_local_time_a_window_is_and_where_no_zone_is_installed(own, capsys, monkeypatch):
     window = OWN.replace('"periodic"\nevery_s = 600', '"window"\nbetween = "00:00-05:00"')
     own.write_text(window)
