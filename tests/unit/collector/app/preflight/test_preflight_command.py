@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from good_config import GOOD
 
 from support.html_page import Page
 from tandem.app.config import load
@@ -26,7 +27,6 @@ from tandem.cli.main import main
 from tandem.cli.preflight import page, text
 
 NOBODY = 65534
-GOOD = (Path(__file__).parents[2] / "app" / "good.toml").read_text()
 
 
 @pytest.fixture

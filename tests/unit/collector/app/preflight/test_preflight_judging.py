@@ -4,47 +4,21 @@ import copy
 import ipaddress
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from good_config import FILE, GOOD
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, parse
+from tandem.app.config import parse
 from tandem.app.health.machine import Room
 from tandem.app.preflight.check import handshakes
 from tandem.app.preflight.checks import Facts, Measured, Server, lines
 from tandem.app.preflight.lines import TITLES, Line, fails, passes, ready, said, settled
 
-CONFIG = """
-[probe]
-name = "probe-1"
-[server]
-gateway = "https://server.test:8443"
-control = "https://server.test:8444"
-measurement = "http://server.test:8480"
-token_file = "token"
-[position]
-mode = "coarse"
-[[path]]
-name = "a"
-operator = "A"
-interface = "wwan0"
-[path.modem]
-port = "/dev/ttyUSB2"
-[path.plan]
-bytes = 10_000_000_000
-[[path]]
-name = "b"
-operator = "B"
-usb = "1-1.3"
-[path.modem]
-usb = "1-1.3"
-"""
-
-
-def config() -> Config:
-    return parse(CONFIG, Path("/etc/tandem/config.toml"))
+PLAN = 'driver = "auto"\n[path.plan]\nbytes = 10_000_000_000\n'
+BY_USB = GOOD.replace('interface = "wwan1"', 'usb = "1-1.3"').replace('port = "/dev/ttyUSB6"', 'usb = "1-1.3"')
+CONFIG = BY_USB.replace('driver = "auto"\n', PLAN) + '[position]\nmode = "coarse"\n'
 
 
 def modem(**more: Any) -> dict[str, Any]:
@@ -66,7 +40,7 @@ class Kit:
     """Everything is well; a test makes one thing worse."""
 
     def __init__(self) -> None:
-        self.config = config()
+        self.config = parse(CONFIG, FILE)
         self.collector: str | None = None
         self.status: dict[str, Any] = {
             "uptime_s": 60.0,
@@ -260,7 +234,7 @@ def test_handshakes_of_the_tunnel():
 
 def test_an_access_point_and_a_pin_are_named_with_what_sets_them():
     kit = Kit()
-    kit.config = parse(CONFIG + '[path.modem.connection]\napn = "web.b"\n', Path("/etc/tandem/config.toml"))
+    kit.config = parse(CONFIG.replace("[runs]", '[path.modem.connection]\napn = "web.b"\n[runs]'), FILE)
     kit.nothing_over("b")
     kit.modem("a", state="no_service", rat=None, sim=NO_PIN)
     told = {line.label: line.hint or "" for line in kit.lines() if line.state == "fail"}
