@@ -78,6 +78,7 @@ def test_a_machine_that_is_no_pi_has_no_bits_and_no_wear(tmp_path):
 def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(tmp_path, caplog):
     machine, roots = pi("pi4", tmp_path)
     assert "disk_free_bytes" not in MachineState(roots, tmp_path / "gone", 1).fields()
+    caplog.clear()
     (roots.proc / "meminfo").write_text("nonsense\n")
     (roots.sys / "class/thermal/thermal_zone0/temp").write_text("warm\n")
     (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("what?\n")
