@@ -193,15 +193,6 @@ def test_the_time_is_the_networks_own_without_the_servers_and_one_that_went_out_
     assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
 
 
-def test_answers_in_another_order_belong_to_their_own_questions():
-    questions = Questions()
-    asked(questions, 1, 2, 3)
-    told = [questions.heard(n, 4 * S + MS, 0) for n in (3, 1, 2)]
-    assert [(t.sequence, t.rtt_ms, t.outcome) for t in told] == [
-        (3, 1000.0, "answered"), (1, 3000.0, "late"), (2, 2000.0, "answered"),
-    ]  # fmt: skip
-
-
 def test_late_and_lost_begin_after_their_times():
     for took_ns, told in (
         (LATE_NS, ("answered", 2000.0, None)),
@@ -230,14 +221,6 @@ def test_a_second_answer_is_a_duplicate_and_one_to_a_lost_question_too_late():
     assert questions.heard(99, 30 * S, 0) is None  # never asked
     told = questions.heard(3, 3 * S + 5 * MS, 0)
     assert (told.duplicates, told.too_late) == (None, 1)  # the duplicate was told
-
-
-def test_questions_that_the_server_had_nobody_for_are_not_lost():
-    questions = Questions()
-    asked(questions, 1, 2, 3)
-    assert [(t.sequence, t.outcome) for t in questions.unserved(before_ns=3 * S)] == [(1, "unserved"), (2, "unserved")]
-    assert questions.heard(3, 3 * S + 2 * MS, 0).outcome == "answered"
-    assert questions.overdue(60 * S) == []
 
 
 def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_changes():
@@ -306,18 +289,6 @@ def opened(serving: Serving) -> int:
     look(serving, time.monotonic_ns())
     assert serving.served is not None
     return serving.served.opened_ns
-
-
-def test_a_session_is_opened_where_a_path_is_up_and_every_path_knows_the_server(server, serving):
-    look(serving, 0, leaving={})
-    assert (server.opened, serving.usable(0)) == ([], None)
-    now = opened(serving)
-    assert server.opened == [{"budget_bytes": 1_000_000}]
-    assert serving.usable(now) is serving.served
-    assert serving.server("a") == serving.server("b") == ("127.0.0.1", 8480)
-    assert serving.server("c") is None
-    look(serving, now + S)
-    assert len(server.opened) == 1
 
 
 def test_a_session_is_followed_within_its_hour_and_not_used_beyond_it(server, serving):

@@ -11,7 +11,7 @@ import pytest
 
 from support.offers import offer_of
 from tandem.export.gateway import Interrupted, Later
-from tandem.export.streams import Streams, UnreadableError
+from tandem.export.streams import Streams
 from tandem.export.trace_queue import Wanted
 from tandem.schema.trace import CHUNK_BYTES, Encoding
 
@@ -49,13 +49,6 @@ def test_offer_and_stream_are_those_of_the_schema_and_are_kept(folder, encoding,
         offset += chunk.bytes
     again.forget(WANTED)
     assert list((folder / "traces/offers").iterdir()) == []
-
-
-def test_a_file_that_is_gone_is_told_from_one_that_is_none(folder):
-    for name, gone in (("captures/nowhere", True), ("captures", False)):
-        with pytest.raises(UnreadableError) as refused:
-            streams(folder).of(Wanted(name, None, 1, None, 1))
-        assert refused.value.gone == gone
 
 
 def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder):

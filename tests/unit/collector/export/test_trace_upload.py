@@ -251,27 +251,21 @@ def noise(count: int) -> bytes:
     return random.Random(count).randbytes(count)
 
 
-def test_a_file_goes_up_and_its_receipt_is_kept(probe, server):
-    content = noise(3 * CHUNK_BYTES + 17)
-    probe.send("a.pcap", content)
-    assert server.received == {"captures/a.pcap": content}
-    receipt = probe.queue.receipts.of("captures/a.pcap")
-    assert (receipt.bytes, receipt.run) == (len(content), "run-1")
-    assert (probe.folder / "captures/a.pcap").exists(), "deleting is not the uploader's"
-    assert probe.queue.counts()["waiting"] == 0
-    assert [kept.name for kept in probe.queue.kept()] == ["captures/a.pcap"]
-
-
-def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_path, server):
+def test_files_go_up_deflated_and_their_receipts_are_kept_also_of_an_empty_one(tmp_path, server):
     probe = Probe(tmp_path / "probe", server, "gzip")
-    content = b"the same again " * 100_000
-    probe.capture("empty.pcap", b"")
-    probe.capture("a.pcap", content)
+    contents = {"captures/a.pcap": b"the same again " * 100_000, "captures/empty.pcap": b""}
+    record(probe.folder, contents)
     probe.uploader.start()
     probe.until("trace_received", 2)
     probe.uploader.stop()
-    assert server.received == {"captures/a.pcap": content, "captures/empty.pcap": b""}
-    assert server.body_bytes < len(content) / 20
+    assert server.received == contents
+    assert server.body_bytes < len(contents["captures/a.pcap"]) / 20
+    for name, content in contents.items():
+        receipt = probe.queue.receipts.of(name)
+        assert (receipt.bytes, receipt.run) == (len(content), "run-1")
+        assert (probe.folder / name).exists(), "deleting is not the uploader's"
+    assert probe.queue.counts()["waiting"] == 0
+    assert {kept.name for kept in probe.queue.kept()} == contents.keys()
 
 
 def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe, server):

@@ -81,24 +81,6 @@ def test_a_file_whose_counts_cannot_be_read_is_set_aside_and_another_spool_begin
     spool.close()
 
 
-def test_a_damaged_tree_found_while_it_is_read_costs_what_waited_and_no_more(tmp_path):
-    file = filled(tmp_path, 200)
-    spool = Spool(tmp_path, "boot")
-    batch = spool.take(400)
-    spool.acknowledge(batch)
-    spool.close()
-    pages_zeroed(file, 8)
-    spool = Spool(tmp_path, "boot")
-    sent = len(batch.items)
-    assert spool.take(100_000) is None
-    assert_begun_anew(spool, tmp_path, 4000 - sent, 4000)
-    counts, identity = spool.counts(), spool.identity
-    spool.close()
-    spool = Spool(tmp_path, "boot")
-    assert (spool.counts(), spool.identity, spool.notices()) == (counts, identity, [])
-    spool.close()
-
-
 @pytest.mark.parametrize("content", [b"", b"no database " * 1000])
 def test_a_file_that_is_no_database_is_set_aside(tmp_path, content):
     filled(tmp_path, 3).write_bytes(content)

@@ -21,17 +21,6 @@ from tandem.schema.campaign_queue import FORMAT
 pytestmark = pytest.mark.usefixtures("disk")
 
 
-def test_taken_run_and_done_seen_at_the_server(server, probe):
-    push = server.push()
-    probe.seconds(20)
-    assert server.states() == ["done"]
-    assert probe.asked() == [(push, n) for n in range(4)]
-    probe.seconds(3)
-    assert probe.own.known == {}
-    assert read(probe.kit.folder) == []
-    assert stored(probe.kit.folder, push, probe.kit.now())["runs"] == {"ok": 4}
-
-
 def test_a_higher_priority_pauses_a_lower_one_between_two_runs(server, probe):
     low = server.push("low", 50)
     probe.seconds(3)
