@@ -34,7 +34,7 @@ def test_a_new_boot_and_an_interface_made_since_began_at_nothing_and_one_there_a
 
 
 def test_bytes_without_a_day_count_against_every_day_and_go_to_the_first():
-    assert [day_of(1_795_219_200_000_000_000 + ns) for ns in (-1, 0)] == ["2026-11-20", DAY], "a day is UTC's"
+    assert [day_of(1_795_219_200_000_000_000 + ns) for ns in (-1_000_000, 0)] == ["2026-11-20", DAY], "a day is UTC's"
     assert day_of(None) is None
     ledger = Ledger()
     ledger.seen("a", counter(0), None)

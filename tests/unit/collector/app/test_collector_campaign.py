@@ -140,7 +140,7 @@ def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path,
 
 
 def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, gateway, capsys, monkeypatch):
-    collector = Rehearsal(tmp_path, gateway, "long")
+    collector, once = Rehearsal(tmp_path, gateway, "long"), HEAD + STEP.replace("repetitions = 2", "repetitions = 1")
     (tmp_path / "config.toml").write_text(GOOD)
     config = ["--config", str(tmp_path / "config.toml")]
     monkeypatch.setattr("tandem.app.config.load", lambda _file: collector.config)
@@ -149,7 +149,7 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
     collector.start()
     try:
         assert main(["campaign", "idle", *config]) == 0
-        asked(tmp_path, action="begin", text=HEAD + STEP + 'on = "always"', file="t.toml", steps=["told"])
+        asked(tmp_path, action="begin", text=once + 'on = "always"', file="t.toml", steps=["told"])
         collector.until(lambda: collector.supervisor.scheduler.running)
         capsys.readouterr()
         assert main(["campaign", "idle", *config, "--json"]) == 1
