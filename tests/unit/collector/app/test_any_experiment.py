@@ -153,6 +153,8 @@ REFUSED = [
     ("download", {"seconds": 1, "bytes": 1}, "not both"),
     ("download", {"seconds": "long"}, "not a number"),
     ("download", {"seconds": 1e9}, "above 3600"),
+    ("download", {"speed": 1}, "unknown parameter"),
+    ("steps", {"capture": "server"}, "capture 'server' is none of probe, both"),
     ("steps", {"paths": ["a", "a"]}, "no list of different names"),
     ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
     ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),

@@ -218,6 +218,7 @@ BAD = [
     ('token_file = "token"', "", "has no 'token_file'; hint: add it: written by: tandem-server probe add", "[server]"),
     ('"net.mptcp.blackhole_timeout" = 0', "net.mptcp.blackhole_timeout = 0", "a name with dots needs quotes"),
     ('"net.mptcp.blackhole_timeout" = 0', '"vm.swappiness" = 0', "is no name of net.*"),
+    ('"net.mptcp.blackhole_timeout" = 0', '"net.mptcp.blackhole_timeout" = 1.5', "neither text nor a whole number"),
     ("[sysctl]", "[sysctl", "no TOML:"),
     ('name = "probe-1"', 'name = "pro be"', "probe.name: 'pro be' is no probe's name; hint: use lower-case"),
     ('operator = "B"', 'operator = "B\\\\"', "holds a backslash, which no tag may; hint: the network's name"),

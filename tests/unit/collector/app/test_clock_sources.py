@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -164,6 +165,23 @@ def test_boots_are_read_as_they_were_written(known):
 def test_no_bytes_break_the_reader_of_boots(noise):
     with pytest.raises(boots.BootsError):
         boots.read(noise)
+
+
+def test_boots_that_cannot_be_are_refused():
+    one = boots.Epoch(5, 0, 9, TRUE_NS, 10, "chrony")
+    alone = [boots.Boot("boot-1", None, 0, None, [])]
+    wrong = (
+        ([one, one], "out of order"),
+        ([replace(one, first_ns=10)], "ends before"),
+        ([replace(one, error_ns=-1)], "below 0"),
+    )
+    for content, what in (
+        (b'{"format": "another", "boots": []}', "format is 'another'"),
+        (boots.write(alone * 2), "there twice"),
+        *((boots.write([replace(alone[0], epochs=epochs)]), what) for epochs, what in wrong),
+    ):
+        with pytest.raises(boots.BootsError, match=what):
+            boots.read(content)
 
 
 @given(st.lists(boot(), min_size=1, max_size=3, unique_by=lambda b: b.id), st.data())

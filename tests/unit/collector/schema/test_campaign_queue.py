@@ -73,6 +73,7 @@ def test_a_fault_is_named():
         ({"state": "refused"}, "has no reason"),
         ({"state": "done", "reason": "x" * 1001}, "1000 characters"),
         ({"state": "done", "runs": {"ok": -1}}, "'ok' is no whole number"),
+        ({"state": "done", "runs": {"Ok": 1}}, "'Ok' is no name"),
         ({"state": "done", "steps": {"s": 5}}, "counts are no object"),
         ([], "no JSON object"),
     ]

@@ -110,6 +110,7 @@ REFUSED = [
     ('bytes = 1\nkind = "tcp"', "needs its path", "add path"),
     ('bytes = 1\npath = "a"', "a pair takes all of its paths", "take it out, or add kind"),
     ('bytes = 1\nkind = "tcp"\npath = "a"\npairing = "sequential"', "takes no 'kind'", "take kind or pairing out"),
+    ('bytes = 1\nkind = "tcp"\npath = "a"\nsubflows = 2', "subflows is of MPTCP", "take it out"),
     ('bytes = 1\ncapture = "server"', "capture: 'server'", "one of probe, both"),
     ('bytes = 1\nsteering = "left"', "steering: 'left'", "one of off, drop, handover, learned"),
     ('bytes = 1\nsteering = "drop"\npairing = "simultaneous"', "have the paths to themselves", "take it out"),
