@@ -1,7 +1,4 @@
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,7 +6,7 @@ import pytest
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, described_once: None) -> Iterator[Any]:  # noqa: ARG001
+def gateway(tmp_path, monkeypatch, described_once):  # noqa: ARG001
     """Accepts everything, unless the test scripts it. A collector beside it does at once what is due once a second."""
     from support.https_gateway import Gateway
     from tandem.export import Exporter

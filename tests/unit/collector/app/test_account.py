@@ -19,7 +19,7 @@ def counter(received: int, sent: int = 0, index: int = 3, boot: str = "one", int
     return Counter(interface, index, boot, received, sent)
 
 
-def test_a_new_boot_and_an_interface_made_since_began_at_nothing_and_one_there_all_along_was_anothers() -> None:
+def test_a_new_boot_and_an_interface_made_since_began_at_nothing_and_one_there_all_along_was_anothers():
     ledger = Ledger()
     ledger.seen("a", counter(100), DAY)
     assert ledger.seen("a", counter(40, boot="two"), DAY) == (40, 0)
@@ -33,7 +33,9 @@ def test_a_new_boot_and_an_interface_made_since_began_at_nothing_and_one_there_a
     assert ledger.seen("a", counter(10**9 + 5, index=2, interface="eth0"), DAY) == (5, 0)
 
 
-def test_bytes_without_a_day_count_against_every_day_and_go_to_the_first() -> None:
+def test_bytes_without_a_day_count_against_every_day_and_go_to_the_first():
+    assert [day_of(1_795_219_200_000_000_000 + ns) for ns in (-1_000_000, 0)] == ["2026-11-20", DAY], "a day is UTC's"
+    assert day_of(None) is None
     ledger = Ledger()
     ledger.seen("a", counter(0), None)
     ledger.seen("a", counter(50), None)
@@ -44,7 +46,7 @@ def test_bytes_without_a_day_count_against_every_day_and_go_to_the_first() -> No
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 10**12)), min_size=1, max_size=20))
-def test_the_first_sight_is_a_beginning_and_in_one_boot_the_sum_is_what_grew(steps: list[tuple[int, int]]) -> None:
+def test_the_first_sight_is_a_beginning_and_in_one_boot_the_sum_is_what_grew(steps):
     ledger, received, sent = Ledger(), 5_000_000, 70
     assert ledger.seen("a", counter(received, sent), DAY) == (0, 0)
     for more, up in steps:
@@ -58,7 +60,7 @@ def test_the_first_sight_is_a_beginning_and_in_one_boot_the_sum_is_what_grew(ste
     st.text(max_size=60)
     | st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5).map(str)
 )
-def test_a_file_that_is_no_account_is_refused_by_one_kind_of_error(text: str) -> None:
+def test_a_file_that_is_no_account_is_refused_by_one_kind_of_error(text):
     with pytest.raises(ValueError, match=r"."):
         parse(text)
 
@@ -70,9 +72,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, folder: Path, received: int, sent: 
     monkeypatch.setattr(accounts, "NET_DEV", file)
 
 
-def test_it_outlives_the_collector_and_counts_what_went_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_outlives_the_collector_and_counts_what_went_meanwhile(tmp_path, monkeypatch):
     interfaces = {"a": "lo", "b": None, "c": "nosuch0"}
 
     def life() -> Account:
@@ -99,7 +99,7 @@ def test_it_outlives_the_collector_and_counts_what_went_meanwhile(
     assert told["paths"] == {"a": {DAY: {"received": 2640, "sent": 30}}}
 
 
-def test_what_a_sim_may_still_carry_today_is_the_less_of_its_day_and_its_plan(tmp_path: Path) -> None:
+def test_what_a_sim_may_still_carry_today_is_the_less_of_its_day_and_its_plan(tmp_path):
     rows = {"2026-10-31": 5000, "2026-11-01": 200, DAY: 100}
     days = {day: {"received": count, "sent": 0} for day, count in rows.items()}
     (tmp_path / NAME).write_text(json.dumps({"format": accounts.FORMAT, "paths": {"a": days}, "counters": {}}))
@@ -113,16 +113,10 @@ def test_what_a_sim_may_still_carry_today_is_the_less_of_its_day_and_its_plan(tm
     assert left(1000, 300) == left(60, 5000) == 0
 
 
-def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:
+def test_a_broken_file_is_put_aside(tmp_path):
     (tmp_path / NAME).write_text("{")
     assert Account(tmp_path, {}, "boot", lambda: None).spent("a", DAY) == 0
     assert (tmp_path / f"{NAME}.broken").read_text() == "{"
-
-
-def test_days_are_utc() -> None:
-    assert day_of(1_795_219_199_999_000_000) == "2026-11-20"
-    assert day_of(1_795_219_200_000_000_000) == DAY
-    assert day_of(None) is None
 
 
 # --- what a SIM's plan will have carried at its end
@@ -140,7 +134,7 @@ def days(first: str, counts: list[int]) -> dict[str, int]:
     return {(begin + timedelta(days=n)).isoformat(): count for n, count in enumerate(counts)}
 
 
-def test_weekends_without_commutes_weigh_as_weekends() -> None:
+def test_weekends_without_commutes_weigh_as_weekends():
     """Two whole weeks of Monday to Friday (2026-11-02 is a Monday): 5 days in 7, whatever the weekday now."""
     week = [GB // 2] * 5 + [0, 0]
     by_day = {d: c for d, c in days("2026-11-02", week * 2 + week[:4]).items() if c}  # a quiet day has no entry
@@ -163,9 +157,7 @@ def test_what_the_forecast_goes_by():
     assert abs((before.used_up_utc_s or 0) - at("2026-11-11T00:01:00")) < 1
     heavy = forecast(PLAN, days("2026-11-01", [GB // 10] * 13 + [3 * GB]), at("2026-11-14T20:00:00"))
     assert heavy.used_bytes == 13 * (GB // 10) + 3 * GB
-    assert heavy.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8, (
-        "one whole week, and today: a heavy day is one of the days"
-    )
+    assert heavy.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8, "one whole week, and today"
     assert heavy.sure
     odd = forecast(PLAN, {"undated": 5, "2027-11-05": 7, "2026-11-05": 1}, at("2026-11-05T12:00:00"))
     assert (odd.used_bytes, odd.counted_from) == (13, date(2026, 11, 5)), "no day, and days to come, count as today"
@@ -179,7 +171,7 @@ def test_what_the_forecast_goes_by():
     st.integers(1, 31),
     st.floats(at("2026-01-01T00:00:00"), at("2028-01-01T00:00:00")),
 )
-def test_a_forecast_never_contradicts_itself(by_day: dict[str, int], size: int, reset_day: int, now: float) -> None:
+def test_a_forecast_never_contradicts_itself(by_day, size, reset_day, now):
     plan = PlanConfig(size, reset_day, 1.0)
     told = forecast(plan, by_day, now)
     assert told.since <= datetime.fromtimestamp(now, UTC).date() < told.reset

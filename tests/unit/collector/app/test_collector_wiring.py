@@ -3,15 +3,12 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles import Rehearsal, account, kinds, points
-from good_config import GOOD, good
+from good_config import good
 
-from support.https_gateway import Gateway
-from tandem.app.config import parse
 from tandem.app.config_schema import PathConfig, RecoveryConfig, RoundTripConfig
 from tandem.app.daemon import modems
 from tandem.app.daemon.modems import ModemActions, modem_poller
@@ -28,7 +25,7 @@ from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 
 
-def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: Path, gateway: Gateway) -> None:
+def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path, gateway):
     collector = Rehearsal(tmp_path, gateway).start()
     for n in range(5):
         collector.pollers["a"].poll(-95.0 - n)
@@ -56,9 +53,7 @@ def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: 
     assert not (tmp_path / "status.sock").exists()
 
 
-def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_all(
-    tmp_path: Path, gateway: Gateway
-) -> None:
+def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_all(tmp_path, gateway):
     off = Rehearsal(tmp_path / "off", gateway)
     assert off.config.round_trip.enabled is False
     collector = Rehearsal(tmp_path / "on", gateway)
@@ -68,16 +63,12 @@ def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_a
     collector.pollers["a"].poll(-70.0)  # a run begins
     assert collector.stop()
     found = [p for p in points(gateway) if p.measurement == "round_trip"]
-    assert {(p.tags["path"], p.tags["operator"], p.fields["outcome"]) for p in found} == {
-        ("a", "A", "unserved"),
-        ("b", "B", "unserved"),
-    }
+    told = {(p.tags["path"], p.tags["operator"], p.fields["outcome"]) for p in found}
+    assert told == {("a", "A", "unserved"), ("b", "B", "unserved")}
     assert "rtt_ms" not in found[0].fields
 
 
-def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
-    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(tmp_path, gateway, monkeypatch, caplog):
     collector = Rehearsal(tmp_path, gateway).start()
     append, full, refused = Spool.append, [True], []
 
@@ -102,9 +93,7 @@ def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
     assert account(tmp_path)["records"]["dropped"] == 0
 
 
-def test_a_disk_that_cannot_be_read_ends_no_measuring(
-    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_cannot_be_read_ends_no_measuring(tmp_path, gateway, monkeypatch):
     def refusing(_self: Spool) -> int:
         raise SpoolFullError("/x: disk I/O error; hint: free disk space")
 
@@ -118,7 +107,7 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
     assert collector.stop()
 
 
-def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_path: Path, gateway: Gateway) -> None:
+def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_path, gateway):
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.refusal = "ip rule add: Operation not permitted; hint: run as root"
     with pytest.raises(MissingRequirementError, match="hint: run as root"):
@@ -127,7 +116,7 @@ def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_pa
     Spool(tmp_path / "spool", "boot").close()  # its lock is free again
 
 
-def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: Gateway) -> None:
+def test_two_collectors_in_one_folder_are_one_too_many(tmp_path, gateway):
     collector = Rehearsal(tmp_path, gateway).start()
     second = Supervisor(collector.config, collector.hardware)
     with pytest.raises(MissingRequirementError, match="another collector"):
@@ -137,43 +126,31 @@ def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: 
     collector.stop()
 
 
-def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
-    tmp_path: Path, gateway: Gateway
-) -> None:
-    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
+def test_the_status_tells_what_people_want_to_know(tmp_path, gateway):
+    collector = Rehearsal(tmp_path, gateway, "long").start()
     (before,) = ask(tmp_path / "status.sock", {"op": "status"})
     collector.detectors.speed_class = "high"
-    collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.model.status()["mobile"])
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
-    assert "(driving)" in summary(status)
-    assert collector.stop()
-    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
-
-
-def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long").start()
     collector.pollers["a"].poll(-70.0)
     collector.pollers["b"].poll(None, failure="port_lost")
     collector.until_sampled()
     # The run comes of the first poll alone.
     collector.until(lambda: collector.supervisor.service.status()["modems"]["b"]["state"] is not None)
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["mobile"] is True
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
     assert status["mobile_since_s"] >= 0
-    assert status["modems"]["a"]["rsrp_dbm"] == -70.0
-    assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
-    assert status["modems"]["b"]["state"] == "port_lost"
-    assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
+    assert "(driving)" in summary(status)
+    modems = status["modems"]
+    assert (modems["a"]["rsrp_dbm"], modems["a"]["history_rsrp_dbm"]) == (-70.0, [-70.0])
+    assert (modems["b"]["state"], modems["b"]["history_rsrp_dbm"]) == ("port_lost", [None])
     assert status["run"]["of"] == 3
     (run,) = status["run"]["runs"]
     assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
     assert "mobility_start" in [e["kind"] for e in status["events"]]
-    collector.stop()
+    assert collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
 
 
-def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Path, gateway: Gateway) -> None:
+def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path, gateway):
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.changes = [
         PathEvent("path_state", "b", "eth2 has 192.168.8.100, as path a", state="colliding"),
@@ -223,9 +200,7 @@ def began_again(scheduler: RunScheduler) -> bool:
         return False
 
 
-def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_goes_on(
-    tmp_path: Path, gateway: Gateway
-) -> None:
+def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_goes_on(tmp_path, gateway):
     collector, refused = Rehearsal(tmp_path, gateway, "long"), []
 
     def measure() -> None:
@@ -249,7 +224,7 @@ def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_
     assert collector.stop()
 
 
-def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: Gateway) -> None:
+def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path, gateway):
     actions = {"a": Actions(), "b": Actions()}
     collector = Rehearsal(tmp_path, gateway)
     paths = tuple(web(path) if path.name == "b" else path for path in collector.config.paths)
@@ -264,12 +239,10 @@ def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: 
 
 # --- what the status object tells of a run's subflows, and of events
 
-CONFIG = GOOD
-
 
 @pytest.fixture
-def live(tmp_path: Path) -> StatusModel:
-    return StatusModel(parse(CONFIG, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
+def live(tmp_path):
+    return StatusModel(good(file=tmp_path / "config.toml"), lambda ns: ns, lambda: None)
 
 
 RUN = PlannedRun("run-1", "mptcp", ("a", "b"))
@@ -290,8 +263,9 @@ def sampled(live: StatusModel, *subflows: dict[str, Any]) -> list[dict[str, Any]
     return shown
 
 
-def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: StatusModel) -> None:
-    begin(live)
+def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live):
+    begin(live, campaign={"name": "cordero-2022", "step": "one"})
+    assert live.status()["run"]["campaign"] == "cordero-2022"
     assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 0.0}, {"goodput_bit_per_s": 0.0})] == [None, None]
     assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 3e6}, {"goodput_bit_per_s": 1e6})] == [0.75, 0.25]
     for _ in range(10):
@@ -299,37 +273,25 @@ def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: Stat
     assert [s["share"] for s in shown] == [0.25, 0.75]
 
 
-@pytest.mark.parametrize(
-    ("fields", "rtt_ms"),
-    [
+def test_the_rtt_is_that_of_the_end_which_knows_it(live):
+    begin(live)
+    for fields, rtt_ms in (
         ({"bytes_received": 9000, "bytes_sent": 100, "rtt_ms": 21.0, "rcv_rtt_ms": 84.5}, 84.5),
         ({"bytes_received": 100, "bytes_sent": 9000, "rtt_ms": 21.0, "rcv_rtt_ms": 84.5}, 21.0),
         ({"bytes_received": 9000, "bytes_sent": 100, "rtt_ms": 21.0}, None),
         ({"bytes_received": 9000, "rcv_rtt_ms": "hostile"}, None),
-    ],
-)
-def test_the_rtt_is_that_of_the_end_which_knows_it(
-    live: StatusModel, fields: dict[str, Any], rtt_ms: float | None
-) -> None:
-    begin(live)
-    (shown,) = sampled(live, fields)
-    assert shown["rtt_ms"] == rtt_ms
+    ):
+        (shown,) = sampled(live, fields)
+        assert shown["rtt_ms"] == rtt_ms
 
 
-def test_a_campaigns_run_names_it(live: StatusModel) -> None:
-    begin(live)
-    assert live.status()["run"]["campaign"] is None
-    begin(live, campaign={"name": "cordero-2022", "step": "one"})
-    assert live.status()["run"]["campaign"] == "cordero-2022"
-
-
-def test_an_event_keeps_its_state(live: StatusModel) -> None:
+def test_an_event_keeps_its_state(live):
     live.happened(Record.make("event", {"kind": "undervoltage"}, {"state": "ends", "detail": "was: low"}, 5))
     (event,) = live.status()["events"]
     assert (event["kind"], event["state"], event["detail"]) == ("undervoltage", "ends", "ends, was: low")
 
 
-def test_a_web_server_is_reset_where_its_network_interface_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_web_server_is_reset_where_its_network_interface_is(tmp_path, monkeypatch):
     asked: list[str] = []
 
     def place(port: str) -> UsbPlace:

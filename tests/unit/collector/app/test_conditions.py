@@ -1,7 +1,6 @@
 """Sysctls of one run are put back, also by the next start after kill -9."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ RMEM = "net.ipv4.tcp_rmem"
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tree(tmp_path, monkeypatch):
     """A tree of sysctls, and no shaping to clean."""
     folder = tmp_path / "sys/net/ipv4"
     folder.mkdir(parents=True)
@@ -26,7 +25,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_set_told_and_put_back(tree: Path, tmp_path: Path) -> None:
+def test_set_told_and_put_back(tree, tmp_path):
     wanted = Conditions({SACK: 0, RMEM: "4096 8192 16384"})
     made = ConditionsMade(wanted, {}, tmp_path, "boot")
     assert (tree / "tcp_sack").read_text() == "0\n"
@@ -41,14 +40,14 @@ def test_set_told_and_put_back(tree: Path, tmp_path: Path) -> None:
     assert made.undo() == []
 
 
-def test_of_another_boot_nothing_is_put_back(tree: Path, tmp_path: Path) -> None:
+def test_of_another_boot_nothing_is_put_back(tree, tmp_path):
     ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")
     assert undo_earlier(tmp_path, "next boot") == ["wwan0: shaping taken down"]
     assert (tree / "tcp_sack").read_text() == "0\n"
     assert not (tmp_path / FILE).exists()
 
 
-def test_a_file_that_is_none_of_ours_does_no_harm(tree: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_none_of_ours_does_no_harm(tree, tmp_path):
     for text in ("", "[]", "{}", '{"boot": "boot", "before": {"kernel.panic": "1"}}', "\xff"):
         (tmp_path / FILE).write_bytes(text.encode("latin-1"))
         assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
@@ -60,7 +59,7 @@ def test_a_file_that_is_none_of_ours_does_no_harm(tree: Path, tmp_path: Path) ->
     assert (tmp_path / FILE).exists()
 
 
-def test_what_cannot_be_put_back_now_is_kept_for_the_next_start(tree: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_put_back_now_is_kept_for_the_next_start(tree, tmp_path):
     ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")  # and dies
     (tree / "tcp_sack").unlink()
     (tree / "tcp_sack").mkdir()  # a write fails, for root too
@@ -71,7 +70,7 @@ def test_what_cannot_be_put_back_now_is_kept_for_the_next_start(tree: Path, tmp_
     assert not (tmp_path / FILE).exists()
 
 
-def test_a_sysctl_that_is_not_there_refuses_all(tree: Path, tmp_path: Path) -> None:
+def test_a_sysctl_that_is_not_there_refuses_all(tree, tmp_path):
     with pytest.raises(ConditionsError, match=r"net\.ipv4\.tcp_nosuch: this kernel has none"):
         ConditionsMade(Conditions({SACK: 0, "net.ipv4.tcp_nosuch": 1}), {}, tmp_path, "boot")
     assert (tree / "tcp_sack").read_text() == "1\n"
@@ -84,9 +83,7 @@ def test_a_sysctl_that_is_not_there_refuses_all(tree: Path, tmp_path: Path) -> N
         (KeyboardInterrupt("in the midst"), KeyboardInterrupt("in the midst")),
     ],
 )
-def test_shaping_that_cannot_be_puts_the_sysctls_back(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException, told: BaseException
-) -> None:
+def test_shaping_that_cannot_be_puts_the_sysctls_back(tree, tmp_path, monkeypatch, fault, told):
     def no(*_: object) -> None:
         raise fault
 

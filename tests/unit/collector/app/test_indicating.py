@@ -1,10 +1,8 @@
 """From what the collector's parts know to the state that is shown; a thread that is heard no more; `tandem run` as a process."""
 
-import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +39,8 @@ def shown(summary: Summary, now_s: float, **other: Any) -> str:
     return choose(summary.of(brief(**other), int(now_s * S))).name
 
 
-@pytest.mark.parametrize(
-    ("other", "state"),
-    [
+def test_what_the_parts_know_is_summed_up():
+    for other, state in (
         ({}, "well"),
         ({"health": None}, "well"),
         ({"measuring": True}, "measuring"),
@@ -51,13 +48,11 @@ def shown(summary: Summary, now_s: float, **other: Any) -> str:
         ({"alarms": ["disk_low", "throttled"]}, "call"),
         ({"alarms": ["card_worn", "throttled", "plan_over"]}, "well"),
         ({"alarms": ["disk_low", "undervoltage"]}, "charge"),
-    ],
-)
-def test_what_the_parts_know_is_summed_up(other: dict[str, Any], state: str) -> None:
-    assert shown(Summary(), 0, **other) == state
+    ):
+        assert shown(Summary(), 0, **other) == state, other
 
 
-def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itself() -> None:
+def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itself():
     summary = Summary()
     gone = {"a": {"state": "usable"}, "b": {"state": "lost"}}
     assert shown(summary, 0, modem_health=gone) == "well"
@@ -67,7 +62,7 @@ def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itse
     assert shown(summary, 602) == "well"
 
 
-def test_no_network_is_none_on_any_path_for_long() -> None:
+def test_no_network_is_none_on_any_path_for_long():
     summary = Summary()
     none = {"a": {"state": "no_address"}, "b": {"state": "down"}}
     assert shown(summary, 0, paths=none) == "well"
@@ -76,7 +71,7 @@ def test_no_network_is_none_on_any_path_for_long() -> None:
     assert shown(summary, NO_NETWORK_AFTER_S + 2, paths=none) == "well"
 
 
-def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_second() -> None:
+def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_second():
     now = [0]
     indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     assert indicating.state().name == "starting"
@@ -91,14 +86,14 @@ def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_
     assert indicating.state().name == "stopping"
     indicating.close()
     assert indicating.status()["state"] == "not-running"
-    now, asked = [0], []
+    asked = []
     indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     for now[0] in range(0, 3 * S, S // 10):
         indicating.beat(lambda: asked.append(now[0]) or brief())
     assert asked == [0, S, 2 * S]
 
 
-def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
+def test_the_paper_says_what_the_light_says_and_off_at_the_end():
     pages: list[Page] = []
     text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'
     indicating = IndicatorControl(parse(text, FILE), lambda: 0, pages.append)
@@ -110,26 +105,22 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     assert indicating.status()["paper_refreshes"] == len(pages)
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ('[status_led]\nred = "a/b"', 2, "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
-        ('[status_led]\nonly = ".."', 2, "status_led.only: '..' is no name of an LED"),
-        ('[status_led]\nonly = "ACT"\nblue = "x"', 3, "status_led.blue and status_led.only are both given"),
-        (f'[e_paper]\ncall = "{"9" * 41}"', 2, "e_paper.call: 41 letters are more than the paper has room for"),
-        ('[e_paper]\nspi = "spidev0.0"', 2, "e_paper.spi: 'spidev0.0' is no device; hint: as in /dev/spidev0.0"),
-        ("[e_paper]\nbusy = 64", 2, "e_paper.busy: 64 is above 63"),
-        ("[e_paper]\nbusy = 23", 2, "e_paper.reset and busy are both GPIO 23; hint: one GPIO each"),
-    ],
-)
-def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str) -> None:
-    assert wrongly_told([(f"{GOOD}\n{text}\n", text.splitlines()[line - 1], words)]) == []
+def test_what_cannot_be_is_named_with_its_line():
+    led, paper = f"{GOOD}\n[status_led]\n", f"{GOOD}\n[e_paper]\n"
+    rows = [
+        (f'{led}red = "a/b"\n', "red", "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
+        (f'{led}only = "ACT"\nblue = "x"\n', "blue", "status_led.blue and status_led.only are both given"),
+        (f'{paper}call = "{"9" * 41}"\n', "call", "e_paper.call: 41 letters are more than the paper has room for"),
+        (f'{paper}spi = "spidev0.0"\n', "spi", "'spidev0.0' is no device; hint: as in /dev/spidev0.0"),
+        (f"{paper}busy = 64\n", "busy", "e_paper.busy: 64 is above 63"),
+        (f"{paper}busy = 23\n", "busy", "e_paper.reset and busy are both GPIO 23; hint: one GPIO each"),
+    ]
+    assert wrongly_told(rows) == []
 
 
 # --- `tandem run` as a process, with a folder as the kernel's LEDs: what the light says from the start to each of its ends
 
 
-HERE = Path(__file__).parent
 LED = '[status_led]\nenabled = true\nfolder = "leds"\n'
 
 
@@ -148,16 +139,12 @@ class Kit:
         (supply / "name").write_text("rpi_volt\n")
         self.low = supply / "in0_lcrit_alarm"
         self.low.write_text("0\n")
-        text = (HERE / "good.toml").read_text().replace("https://server.tandem.test:8443", gateway.url)
-        text = text.replace('"ca.pem"', json.dumps(str(gateway.ca))).replace(
-            '"token"', json.dumps(str(gateway.token_file))
-        )
+        text = GOOD.replace("https://server.tandem.test:8443", gateway.url)
+        text = text.replace('"ca.pem"', f'"{gateway.ca}"').replace('"token"', f'"{gateway.token_file}"')
         (folder / "config.toml").write_text(text.split("[sysctl]")[0] + LED)
         (folder / "hold").touch()
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "run_on_doubles.py"), str(folder / "config.toml")],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        command = [sys.executable, str(Path(__file__).with_name("run_on_doubles.py")), str(folder / "config.toml")]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def ready(self) -> None:
         """Let it come to the end of its start."""
@@ -179,7 +166,7 @@ class Kit:
 
 
 @pytest.fixture
-def kit(tmp_path: Path, gateway: Gateway) -> Iterator[Kit]:
+def kit(tmp_path, gateway):
     made = Kit(tmp_path, gateway)
     yield made
     made.process.kill()
@@ -187,7 +174,7 @@ def kit(tmp_path: Path, gateway: Gateway) -> Iterator[Kit]:
     made.process.stdout.close()
 
 
-def test_from_the_start_over_a_weak_supply_to_an_orderly_end(kit: Kit) -> None:
+def test_from_the_start_over_a_weak_supply_to_an_orderly_end(kit):
     kit.low.write_text("1\n")
     until(lambda: kit.lit() == {"blue"})  # starting
     kit.ready()
@@ -205,7 +192,7 @@ def test_from_the_start_over_a_weak_supply_to_an_orderly_end(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("when", [set(), {"green"}], ids=["while dark", "while lit"])
-def test_killed_it_leaves_the_light_as_it_was_and_the_unit_makes_it_steady(kit: Kit, when: set[str]) -> None:
+def test_killed_it_leaves_the_light_as_it_was_and_the_unit_makes_it_steady(kit, when):
     kit.ready()
     until(lambda: kit.indicator().get("state") == "well")
     until(lambda: kit.lit() == {"green"})

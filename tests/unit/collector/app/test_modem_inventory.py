@@ -1,7 +1,6 @@
 """``tandem modem list --inventory``: the lines of an inventory from what is plugged in."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(tmp_path, monkeypatch):
     made = Bench(tmp_path)
     monkeypatch.setattr(modem_list, "open_port", made.open)
     monkeypatch.setattr("tandem.modem.mm_modem.system_bus", made.open_bus)
@@ -94,7 +93,6 @@ def pasted(text: str) -> list[dict[str, Any]]:
     return found
 
 
-PLACE = {"name": "a", "usb": "1-1.2"}
 NAME, HOME = "AT+CRSM=176,28486,0,0,17", "AT+CRSM=176,28589,0,0,4"
 ABROAD = {
     "AT+CIMI": "310260123456789\r\n\r\nOK",
@@ -104,49 +102,39 @@ ABROAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changed", "proposed", "said"),
-    [
-        ({}, {"operator": "Red", "apn": "internet"}, ""),
-        # the SIM's own name for the operator, else the network's as published
-        (
-            {NAME: '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'},
-            {"operator": "NOI", "apn": "internet"},
-            "",
-        ),
-        ({NAME: '+CRSM: 106,130,""\r\n\r\nOK'}, {"operator": "Red", "apn": "internet"}, ""),
-        ({"AT+CIMI": "ERROR", NAME: "ERROR"}, {}, "# "),
-        # an operator abroad gives no name
-        (
-            ABROAD,
-            {"operator": "Green", "apn": "green", "user": "guest", "password": "{{ secret_password_a }}"},
-            "./kit fleet secret KIT secret_password_a -i DIR",
-        ),
-        # an APN that is one of several is not guessed
-        (
-            {"AT+CIMI": "244911234567890\r\n\r\nOK"},
-            {"operator": "Red"},
-            "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}",
-        ),
-    ],
-    ids=["all is told", "own name", "published name", "no name", "abroad", "several APNs"],
-)
-def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(
-    bench, capsys, changed, proposed, said
-) -> None:
+RED = {"operator": "Red", "apn": "internet"}
+PROPOSED = {
+    "all is told": ({}, RED, ""),
+    "the SIM's own name": (
+        {NAME: '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'}, {**RED, "operator": "NOI"}, "",
+    ),
+    "else the network's as published": ({NAME: '+CRSM: 106,130,""\r\n\r\nOK'}, RED, ""),
+    "no name": ({"AT+CIMI": "ERROR", NAME: "ERROR"}, {}, "# "),
+    "an operator abroad gives no name": (
+        ABROAD, {"operator": "Green", "apn": "green", "user": "guest", "password": "{{ secret_password_a }}"},
+        "./kit fleet secret KIT secret_password_a -i DIR",
+    ),
+    "an APN that is one of several is not guessed": (
+        {"AT+CIMI": "244911234567890\r\n\r\nOK"}, {"operator": "Red"},
+        "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PROPOSED)
+def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(bench, capsys, case):
+    changed, proposed, said = PROPOSED[case]
     bench.sys.quectel("1-1.2", 0, "wwan0")
     bench.modem.answers |= changed
     assert bench.ask() == 0
     text = capsys.readouterr().out
-    assert pasted(text) == [{**PLACE, **proposed}]
+    assert pasted(text) == [{"name": "a", "usb": "1-1.2", **proposed}]
     assert said in text
     assert ("#" in text) == bool(said)
     assert IMSI[5:] not in text
 
 
-def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(bench, capsys):
     bench.sys.hilink("1-1.10", "eth2")
     bench.sys.hilink("1-1.2", "eth1")
     assert bench.ask("--no-ask", "--json") == 0
@@ -168,9 +156,7 @@ def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addre
     assert "# a and b give the same addresses; modems_separation: auto keeps them apart" in capsys.readouterr().out
 
 
-def test_a_sticks_own_web_server_is_asked(
-    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sticks_own_web_server_is_asked(bench, capsys, monkeypatch):
     bench.sys.hilink("1-1.2", "lo")
     stick = WebStick()
     monkeypatch.setattr(modem_proposal, "WebChannel", lambda _url, interface: WebChannel(stick.url, interface))
@@ -186,9 +172,7 @@ def test_a_sticks_own_web_server_is_asked(
     assert [(one["kind"], one["path"]) for one in bad["problems"]] == [("sim", "a")]
 
 
-def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(bench, capsys):
     bench.sys.plug("1-1.2", "1199", "9071", [Face(12, "02/0e/00", "cdc_mbim", wdm="cdc-wdm0", net="wwan0")])
     assert bench.ask("--json") == 0
     assert [(one["kind"], one["path"]) for one in told(capsys)["problems"]] == [("modem", "a")]
@@ -196,7 +180,7 @@ def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(
     bench.bus.properties[SIM] = {"OperatorIdentifier": "24405", "OperatorName": ""}
     bench.bus.properties[MODEM_3GPP] |= {"OperatorName": "Red net"}
     answer = bench.bus._answer
-    bench.bus._answer = lambda call: (  # type: ignore[method-assign]
+    bench.bus._answer = lambda call: (
         dict(bench.bus.properties[SIM]) if bench.bus and call.path == f"{ROOT}/SIM/0" else answer(call)
     )
     assert bench.ask() == 0
@@ -210,9 +194,7 @@ def test_a_modem_with_one_port_is_modemmanagers_and_its_sim_is_told_by_it(
     assert PATH in bench.bus._answer(mm_sims.Call(ROOT, mm_sims.OBJECTS, "GetManagedObjects"))
 
 
-def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_their_ports(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_their_ports(bench, capsys):
     bench.sys.quectel("1-1.1", 0, "wwan0")
     bench.sys.quectel("1-1.3", 4, "wwan1")
     bench.config.write_text(
@@ -230,9 +212,7 @@ def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_t
     assert found["problems"] == []
 
 
-def test_it_waits_for_a_modem_that_comes_and_a_list_that_is_missing_is_one_line(
-    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_waits_for_a_modem_that_comes_and_a_list_that_is_missing_is_one_line(bench, capsys, monkeypatch):
     monkeypatch.setattr("tandem.cli.modem.time.sleep", lambda _s: bench.sys.quectel("1-1.2", 0, "wwan0"))
     assert bench.ask("--wait", "600") == 0
     assert [path["name"] for path in pasted(capsys.readouterr().out)] == ["a"]

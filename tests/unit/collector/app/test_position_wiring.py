@@ -9,7 +9,6 @@ from doubles import Rehearsal
 from good_config import GOOD
 
 from support.fake_gpsd import FakeGpsd
-from support.https_gateway import Gateway
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.daemon import hardware
 from tandem.app.daemon.hardware import Hardware
@@ -32,7 +31,7 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_the_table_off_with_defaults_with_zones_and_with_a_modem() -> None:
+def test_the_table_off_with_defaults_with_zones_and_with_a_modem():
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
@@ -44,50 +43,40 @@ def test_the_table_off_with_defaults_with_zones_and_with_a_modem() -> None:
     assert [p.gnss for p in found.paths] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("more", "line", "what"),
-    [
+def test_a_bad_line_is_named_and_a_home_never_shown():
+    table, zone = '[position]\nmode = "full"\n', "[[position.home_zone]]\n"
+    for more, line, what in (
         ('[position]\nmode = "on"', 1, "'on' is none of off, coarse, full"),
-        ('[position]\nmode = "full"\nsource = "device"', 2, "has no 'device'"),
-        ('[position]\nmode = "full"\ndevice = "/dev/x"', 2, "source is 'gpsd'"),
-        (
-            '[position]\nmode = "full"\nsource = "modem"\nmodem = "c"',
-            3,
-            "'c' is no path with a modem; hint: known: a, b",
-        ),
-        ("position = 3", 0, "is no table"),
-        ("[[position.home_zone]]\nlongitude_deg = 8.4717", 0, "has no 'latitude_deg'"),
-        ("[[position.home_zone]]\nlatitude_deg = 151.8979\nlongitude_deg = 8.4717", 1, "is private and not shown"),
-        ('[[position.home_zone]]\nlatitude_deg = "51.8979"\nlongitude_deg = 8.4717', 1, "is private and not shown"),
-        ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nradius_m = 50", 3, "50 is below 100"),
-        ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nname = 5", 3, "unknown key 'name'"),
-    ],
-)
-def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: str) -> None:
-    text = more + "\n" + GOOD if more.startswith("position") else GOOD + more
-    first = 1 if more.startswith("position") else len(GOOD.splitlines()) + 1
-    with pytest.raises(ConfigError) as error:
-        parse(text, Path("/x/config.toml"))
-    assert str(error.value).startswith(f"/x/config.toml:{first + line}: ")
-    assert what in str(error.value)
-    assert "51.8" not in str(error.value)
-    assert "8.47" not in str(error.value)
+        (f'{table}source = "device"', 2, "has no 'device'"),
+        (f'{table}device = "/dev/x"', 2, "source is 'gpsd'"),
+        (f'{table}source = "modem"\nmodem = "c"', 3, "'c' is no path with a modem; hint: known: a, b"),
+        (f"{zone}longitude_deg = 8.4717", 0, "has no 'latitude_deg'"),
+        (f"{zone}latitude_deg = 151.8979\nlongitude_deg = 8.4717", 1, "is private and not shown"),
+        (f'{zone}latitude_deg = "51.8979"\nlongitude_deg = 8.4717', 1, "is private and not shown"),
+        (f"{zone}latitude_deg = 51.8979\nlongitude_deg = 8.4717\nradius_m = 50", 3, "50 is below 100"),
+        (f"{zone}latitude_deg = 51.8979\nlongitude_deg = 8.4717\nname = 5", 3, "unknown key 'name'"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            config(more)
+        told = str(error.value)
+        assert told.startswith(f"/x/config.toml:{len(GOOD.splitlines()) + 1 + line}: ")
+        assert what in told
+        assert "51.8" not in told
+        assert "8.47" not in told
 
 
 def receiver(wanted: Config) -> Receiver:
-    def nowhere(*_: object) -> None: ...
-
-    return Hardware().position(wanted, nowhere, nowhere, nowhere, nowhere, nowhere)
+    return Hardware().position(wanted, *[lambda *_: None] * 5)
 
 
-def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:
+def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path):
     for zones in ("", HOME):
         wanted = config('[position]\nmode = "full"\n' + zones, tmp_path)
         receiver(wanted).stop()
         assert (tmp_path / "spool" / "zones.key").exists() == bool(zones)
 
 
-def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_modems_port_is_looked_up_again_and_again(tmp_path, monkeypatch):
     program = tmp_path / "gpsd"
     program.write_text("#!/bin/sh\nexec sleep 1000\n")
     program.chmod(0o755)
@@ -103,9 +92,7 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(("age_s", "moving"), [(0.1, True), (4.0, False)])
-def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
-    tmp_path: Path, gateway: Gateway, age_s: float, moving: bool
-) -> None:
+def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(tmp_path, gateway, age_s, moving):
     """In coarse mode, whose records tell no speed, from the daemon's report to the event in the database."""
     gpsd = FakeGpsd()
     collector = Rehearsal(tmp_path, gateway)
@@ -134,7 +121,7 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
 
 
-def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path, monkeypatch):
     monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
     wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
     with pytest.raises(MissingRequirementError, match="install the package gpsd"):

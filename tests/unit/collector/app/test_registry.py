@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,7 +27,7 @@ def own(folder: Path, name: str, code: str) -> Registry:
     return Registry(folder)
 
 
-def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Path) -> None:
+def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path):
     (tmp_path / "notes").mkdir()  # no program
     assert Registry(None).names() == tandem.experiment.names()
     assert Registry(tmp_path).names() == tandem.experiment.names()
@@ -37,18 +36,18 @@ def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Pa
     assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment", "download"]
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "what"),
-    [
+def test_one_that_cannot_say_what_it_is_is_named(tmp_path, monkeypatch):
+    for name, code, what in (
         ("sad", "import sys; print('no', file=sys.stderr); sys.exit(3)", "ended with status 3: no"),
         ("mute", "", "says no description"),
         ("other", 'print(\'{"name": "x", "version": 1, "parameters": []}\')', "calls itself 'x'"),
         ("raw", "import os; os.write(1, b'\\xff')", "--describe"),
-    ],
-)
-def test_one_that_cannot_say_what_it_is_is_named(tmp_path: Path, name: str, code: str, what: str) -> None:
-    with pytest.raises(RegistryError, match=what):
-        own(tmp_path, name, code).describe(name)
+    ):
+        with pytest.raises(RegistryError, match=what):
+            own(tmp_path, name, code).describe(name)
+    monkeypatch.setattr(registry, "DESCRIBE_S", 0.5)
+    with pytest.raises(RegistryError, match="timed out"):
+        own(tmp_path, "slow", "import time; time.sleep(60)").describe("slow")
 
 
 SAYS = """
@@ -60,7 +59,7 @@ print(json.dumps({"name": "mine", "version": VERSION, "parameters": []}))
 """
 
 
-def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nobody_waits(tmp_path: Path) -> None:
+def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nobody_waits(tmp_path):
     mine = tmp_path / "mine"
     registry = own(tmp_path, "mine", SAYS.replace("VERSION", "1"))
     (mine / "wait").touch()
@@ -78,13 +77,7 @@ def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nob
         registry.describe("mine")
 
 
-def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "DESCRIBE_S", 0.5)
-    with pytest.raises(RegistryError, match="timed out"):
-        own(tmp_path, "slow", "import time; time.sleep(60)").describe("slow")
-
-
-def test_names_and_folders_that_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_names_and_folders_that_cannot_be_are_refused(tmp_path):
     with pytest.raises(RegistryError, match=r"nowhere: No such file.*hint: \[experiments\] folder"):
         Registry(tmp_path / "nowhere").names()
     with pytest.raises(RegistryError, match=r"unknown experiment 'nix'; known: .*download"):
@@ -106,7 +99,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*TOLD, "results", "phases"]), JSON, max_size=4), st.text(max_size=10))
-def test_any_answer_is_a_description_or_refused(change: dict[str, Any], text: str) -> None:
+def test_any_answer_is_a_description_or_refused(change, text):
     for candidate in (json.dumps({**TOLD, **change}), text, "[" * 100_000):
         with contextlib.suppress(RegistryError):
             assert parse("x", candidate).name == "x"
@@ -116,7 +109,7 @@ def test_any_answer_is_a_description_or_refused(change: dict[str, Any], text: st
 
 
 @pytest.fixture(autouse=True)
-def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def _time_to_answer(monkeypatch):
     monkeypatch.setattr("tandem.app.runs.process.STOP_S", 60.0)
 
 
@@ -153,7 +146,7 @@ def hanging(folder: Path, body: str) -> tuple[ExperimentProcess, threading.Event
 
 
 @pytest.mark.parametrize("body", [STOPS_ITSELF, HOLDS_THE_INTERPRETER])
-def test_a_process_that_hangs_as_a_whole_is_noticed_and_what_it_measured_kept(tmp_path: Path, body: str) -> None:
+def test_a_process_that_hangs_as_a_whole_is_noticed_and_what_it_measured_kept(tmp_path, body):
     go = tmp_path / "go"
     process, stop, kinds = hanging(tmp_path, f"while not os.path.exists({str(go)!r}): stop.wait(0.01)\n        {body}")
     until(lambda: process._beats)
@@ -163,9 +156,7 @@ def test_a_process_that_hangs_as_a_whole_is_noticed_and_what_it_measured_kept(tm
     assert (ending.said["how_far"], kinds) == (7, ["started", "sample"])
 
 
-def test_a_main_thread_that_waits_for_ever_beats_and_is_the_deadlines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_main_thread_that_waits_for_ever_beats_and_is_the_deadlines(tmp_path, monkeypatch):
     monkeypatch.setattr("tandem.app.runs.process.STOP_S", 0.1)
     process, stop, kinds = hanging(tmp_path, WAITS_FOR_EVER)
     until(lambda: "sample" in kinds)
@@ -174,13 +165,13 @@ def test_a_main_thread_that_waits_for_ever_beats_and_is_the_deadlines(
     assert process.wait(0.2, stop).failure == {"reason": "not done after 0 s", "retry": True}
 
 
-def test_a_process_that_never_beat_may_be_silent(tmp_path: Path) -> None:
+def test_a_process_that_never_beat_may_be_silent(tmp_path):
     (tmp_path / "__main__.py").write_text(HANGING.replace("0.05", "60").format(body="stop.wait(0.5)"))
     process = ExperimentProcess([sys.executable, str(tmp_path)], {}, lambda _said: None, "x")
     assert process.wait(60.0, threading.Event(), silent_s=0.05).failure is None
 
 
-def test_where_the_kernel_has_no_pidfd_a_run_ends_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_kernel_has_no_pidfd_a_run_ends_as_ever(tmp_path, monkeypatch):
     def absent(*_: object) -> int:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))  # before Linux 5.3
 

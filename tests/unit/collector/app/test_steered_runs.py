@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,11 +30,9 @@ def sample(at_ns: int, a: int, b: int, **more: Any) -> dict[str, Any]:
 class Bench:
     """One run with its orders; ``refusal``: what the kernel says to each."""
 
-    def __init__(self, policy: str = "drop", history: History | None = None) -> None:
+    def __init__(self, policy: str = "drop") -> None:
         self.paths, self.decided = FakePaths(), []
-        self.run = SteeredRun(
-            policy, ["a", "b"], history or History(), self.paths, lambda _p, d: self.decided.append(d)
-        )  # type: ignore[arg-type]
+        self.run = SteeredRun(policy, ["a", "b"], History(), self.paths, lambda _path, d: self.decided.append(d))
         self.run.start()
 
     def end(self) -> list[tuple[str, str]]:
@@ -41,7 +40,7 @@ class Bench:
         return [(d.path, d.action) for d in self.decided]
 
 
-def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
+def test_a_drop_makes_the_path_backup_and_the_end_restores_it():
     bench = Bench()
     bench.run.noted(event("signal_drop", change_db=-9.0))
     bench.run.noted(event("mobility_start", change_db=9.0))
@@ -52,19 +51,19 @@ def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
     assert [(e["kind"], e["change_db"]) for e in told["events"]] == [("signal_drop", -9.0)]
 
 
-def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on() -> None:
+def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on():
     bench = Bench()
 
     def refuse(name: str, backup: bool, *, again: bool = False) -> None:
         raise MissingRequirementError(f"{name} {backup} {again}: not permitted; hint: NET_ADMIN")
 
-    bench.paths.set_backup = refuse  # type: ignore[method-assign]
+    bench.paths.set_backup = refuse
     bench.run.noted(event("signal_drop", change_db=-9.0))
     bench.run.noted(event("signal_drop", "b", change_db=-9.0))
     assert bench.end() == [("a", "refused"), ("b", "refused")]
 
 
-def test_samples_that_are_none_do_no_harm() -> None:
+def test_samples_that_are_none_do_no_harm():
     bench = Bench("off")
     for broken in (
         {},
@@ -83,7 +82,7 @@ def test_samples_that_are_none_do_no_harm() -> None:
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
-def test_a_long_run_is_told_in_longer_steps() -> None:
+def test_a_long_run_is_told_in_longer_steps():
     bench = Bench("off")
     begun = bench.run.begin_ns
     for n in range(2000):
@@ -96,13 +95,8 @@ def test_a_long_run_is_told_in_longer_steps() -> None:
     assert set(told["rtt_ms"]["b"]) == {40.0}
 
 
-def part(folder: Path, emitted: list[list[Record]] | None = None) -> SteeringPart:
-    class Config:
-        pass
-
-    config = Config()
-    config.folder, config.paths = folder, ()  # type: ignore[attr-defined]
-    return SteeringPart(config, FakePaths(), (emitted if emitted is not None else []).append)  # type: ignore[arg-type]
+def part(folder: Path) -> SteeringPart:
+    return SteeringPart(SimpleNamespace(folder=folder, paths=()), FakePaths(), lambda _records: None)
 
 
 def steady_run(made: SteeringPart, experiment: str) -> dict[str, Any]:
@@ -116,7 +110,7 @@ def steady_run(made: SteeringPart, experiment: str) -> dict[str, Any]:
     return made.end(run)
 
 
-def test_a_download_that_was_left_alone_teaches_and_a_player_does_not(tmp_path: Path) -> None:
+def test_a_download_that_was_left_alone_teaches_and_a_player_does_not(tmp_path):
     made = part(tmp_path)
     told = steady_run(made, "dash")
     assert [e["kind"] for e in told["events"]] == ["signal_drop"]
@@ -129,7 +123,7 @@ def test_a_download_that_was_left_alone_teaches_and_a_player_does_not(tmp_path: 
     assert {file.name for file in tmp_path.iterdir()} == {FILE}
 
 
-def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path, caplog):
     (tmp_path / FILE).write_text('{"format": "tandem-steer')
     steady_run(part(tmp_path), "download")
     assert "begins anew" in caplog.text
@@ -140,7 +134,7 @@ def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, ca
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
+def recorded(tmp_path):
     """A probe's folder with one run under ``off`` and one by TCP."""
     steering = steady_run(part(tmp_path), "download")
     steering["rtt_ms"] = {"a": [200.0 if 20 <= n < 28 else 50.0 for n in range(120)], "b": [50.0] * 120}
@@ -150,7 +144,7 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_recorded_runs_are_played_to_every_policy(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recorded_runs_are_played_to_every_policy(recorded, capsys):
     assert main(["steering", "simulate", str(recorded), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert "estimate" in told["estimate"]
@@ -168,7 +162,7 @@ def test_recorded_runs_are_played_to_every_policy(recorded: Path, capsys: pytest
     assert "1 orders" in capsys.readouterr().out
 
 
-def test_what_was_learned_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_learned_is_shown(recorded, capsys):
     assert main(["steering", "history", "--file", str(recorded / FILE)]) == 0
     assert "signal_drop/9 dB/low" in capsys.readouterr().out
     assert main(["steering", "history", "--file", str(recorded / FILE), "--json"]) == 0
@@ -177,9 +171,7 @@ def test_what_was_learned_is_shown(recorded: Path, capsys: pytest.CaptureFixture
     assert "nothing was learned yet" in capsys.readouterr().out
 
 
-def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
-    recorded: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(recorded, tmp_path_factory, capsys):
     empty = tmp_path_factory.mktemp("empty")
     (empty / "h.json").write_text("{")
     cases = [
@@ -195,21 +187,14 @@ def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
         assert (error.count("\n"), "hint: " in error) == (1, True), error
 
 
-@pytest.mark.parametrize(
-    ("a", "actions"),
-    [
-        (lambda _n: 0, ["confirmed"]),
-        (lambda n: 9 * n, ["toggled", "confirmed"]),
-        (lambda n: 9000 * n, ["toggled", "toggled", "toggled", "unconfirmed"]),
-    ],
-)
-def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
+@pytest.mark.parametrize("actions", [["confirmed"], ["toggled", "confirmed"], ["toggled"] * 3 + ["unconfirmed"]])
+def test_what_the_path_receives_confirms_the_order_or_repeats_it(actions):
     bench = Bench()
     bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
-    begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
-    for n in range(400):  # forty seconds; the order that is given again works in the second case
-        count = a(n) if not quiet or n < 45 else a(45)
-        bench.run.sampled(sample(begun + n * NS // 10, count * 100, n * 9000))
-    done = [action for path, action in bench.end() if path == "a"]
-    assert done == ["backup", *actions, "restore"]
+    begun = time.monotonic_ns()
+    for n in range(400):  # forty seconds
+        # Nothing more comes; or until the order is given again; or whatever is ordered.
+        received = {1: 0, 2: 900 * min(n, 45), 4: 900_000 * n}[len(actions)]
+        bench.run.sampled(sample(begun + n * NS // 10, received, n * 9000))
+    assert [action for path, action in bench.end() if path == "a"] == ["backup", *actions, "restore"]
     assert len([order for order in bench.paths.orders if order[2]]) == actions.count("toggled")

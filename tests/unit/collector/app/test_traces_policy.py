@@ -1,8 +1,6 @@
 """When traces may go, and never more over a SIM than it may cost."""
 
-import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,12 +8,13 @@ from typing import Any
 
 import pytest
 from doubles import FakeCaptures, Rehearsal, points
-from good_config import GOOD
+from good_config import good
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.https_gateway import Gateway
-from tandem.app.config import Config, ConfigError, parse
+from support.recorded_files import record
+from tandem.app.config import ConfigError
 from tandem.app.config_schema import PlanConfig, TracesConfig
 from tandem.app.traces import Keeping, Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
 from tandem.app.traces import parse as parse_spent
@@ -44,13 +43,11 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
     (RULES, {"mobile": True}, (), "waits: the probe moves"),
     (RULES, {"still_s": 3600.0}, (), "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
     (RULES, {"paths": [SIM]}, (), "waits: no path without a SIM is up"),
-    (RULES, {"paths": [SIM, UploadPath("wlan", False, False)]}, (), "waits: no path without a SIM is up"),
     # a person's wish overrules night and quiet, but no measurement and no budget
     (RULES, BY_DAY, ("wlan",), "over wlan"),
     (OFF, BY_DAY, ("wlan",), "over wlan"),
     (OFF, {}, (), "waits: "),
     (RULES, {**BY_DAY, "held": "a run is under way"}, (), "waits: a run is under way"),
-    (RULES, {**BY_DAY, "paths": [SIM]}, (), "waits: no path without a SIM is up"),
     (ANY, {**BY_DAY, "paths": [POOR]}, (), "waits: what uploads may cost the SIMs today is used up"),
     # over any path: Wi-Fi when there is one, else the SIM with most left
     (ANY, {}, ("wlan",), "over wlan"),
@@ -58,43 +55,33 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
 ]
 
 
-def test_it_says_over_what_it_goes_or_what_it_waits_for() -> None:
+def test_it_says_over_what_it_goes_or_what_it_waits_for():
     permits = [decide(rules, state(**more)) for rules, more, _, _ in DECIDED]
     told = [(*case[:2], permit.paths, permit.reason) for case, permit in zip(DECIDED, permits, strict=True)]
-    assert [
-        (one, case) for one, case in zip(told, DECIDED, strict=True) if one[2] != case[2] or case[3] not in one[3]
-    ] == []
+    pairs = zip(told, DECIDED, strict=True)
+    assert [(one, case) for one, case in pairs if one[2] != case[2] or case[3] not in one[3]] == []
     assert all(permit.paths or permit.again_s > 0 for permit in permits)
     assert permits[-1].left_bytes == {"a": 10**8, "b": 2 * 10**8}
     assert permits[0].left_bytes == {}
 
 
+NIGHT = "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything"
+ALWAYS = TracesConfig(over="any", night=None, still_for_s=0)
 INTENDED = [
-    (
-        RULES,
-        True,
-        True,
-        "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
-    ),
+    (RULES, True, True, NIGHT),
     (RULES, False, False, 'every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00'),
     (ANY, False, True, "over the SIMs, a day at most a 50 MB, b 50 MB, of a plan that is set ([path.plan]) 50%"),
-    (
-        TracesConfig(over="any", night=None, still_for_s=0),
-        True,
-        True,
-        "go up at any time, over wlan, which costs no SIM anything, else",
-    ),
+    (ALWAYS, True, True, "go up at any time, over wlan, which costs no SIM anything, else"),
     (OFF, True, False, "[traces] enabled is false"),
 ]
 
 
-@pytest.mark.parametrize(("rules", "wifi", "go", "words"), INTENDED)
-def test_it_says_what_goes_up_when_and_at_what_cost(rules: TracesConfig, wifi: bool, go: bool, words: str) -> None:
-    paths = parse(GOOD + ('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else ""), Path("c.toml")).paths
-    goes, said = intended(rules, paths)
-    assert goes is go
-    assert words in said
-    assert len(said) < 280, "it has to fit into a line of the check"
+def test_it_says_what_goes_up_when_and_at_what_cost():
+    for rules, wifi, go, words in INTENDED:
+        paths = good('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else "").paths
+        goes, said = intended(rules, paths)
+        assert (goes, words in said) == (go, True)
+        assert len(said) < 280, "it has to fit into a line of the check"
 
 
 sights = st.builds(
@@ -120,7 +107,7 @@ rules_of_any_kind = st.builds(
 
 
 @given(rules_of_any_kind, sights)
-def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, seen: UploadState) -> None:
+def test_whatever_it_sees_it_never_goes_where_it_must_not(rules, seen):
     permit = decide(rules, seen)
     by_name = {path.name: path for path in seen.paths}
     assert bool(permit.paths) or (permit.reason.startswith("waits: ") and permit.again_s > 0)
@@ -142,7 +129,7 @@ def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, s
 
 
 @given(st.tuples(st.integers(0, 1439), st.integers(0, 1439)), st.floats(0, 1440, exclude_max=True))
-def test_a_night_that_is_waited_for_begins_then(night: tuple[int, int], minute: float) -> None:
+def test_a_night_that_is_waited_for_begins_then(night, minute):
     if night[0] == night[1]:
         return
     wait = begins_in(night, minute)
@@ -164,9 +151,7 @@ moves = st.lists(
 
 
 @given(moves, st.none() | st.just(PLAN), st.integers(0, 300_000_000), st.sampled_from([0.0, 0.5, 1.0]))
-def test_never_beyond_the_budget_whatever_happens(
-    tmp_path_factory: Any, moves: list[tuple[str, int, float]], plan: PlanConfig | None, cap: int, share: float
-) -> None:
+def test_never_beyond_the_budget_whatever_happens(tmp_path_factory, moves, plan, cap, share):
     rules = TracesConfig(over="any", metered_bytes_per_day=cap, plan_share=share)
     file = tmp_path_factory.mktemp("probe") / "spent.json"
     spent, now = Spent(file), datetime(2026, 11, 10, 22, tzinfo=UTC)
@@ -194,7 +179,7 @@ def test_never_beyond_the_budget_whatever_happens(
         assert spent.of("a", day) >= uploaded.get(day, 0)
 
 
-def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
+def test_a_day_has_its_part_of_what_the_plan_will_have_left():
     """2 GB, 50 MB a day by everything else, 10 days to the reset: what is left then, its half, in ten parts."""
     by_day = {
         (datetime(2026, 10, 15, tzinfo=UTC) + timedelta(days=n)).date().isoformat(): 50_000_000 for n in range(21)
@@ -209,7 +194,7 @@ def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
-def test_any_text_is_an_account_or_told(text: str) -> None:
+def test_any_text_is_an_account_or_told(text):
     try:
         days = parse_spent(text)
     except (ValueError, RecursionError):
@@ -220,19 +205,15 @@ def test_any_text_is_an_account_or_told(text: str) -> None:
 # --- the configuration -------------------------------------------------------------------------------------------------------
 
 
-def config(more: str) -> Config:
-    return parse(GOOD + "\n" + more, Path("/etc/tandem/config.toml"))
-
-
-def test_the_table_is_taken_and_paths_with_modems_are_metered() -> None:
-    assert config("").traces == TracesConfig()
-    told = config('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
+def test_the_table_is_taken_and_paths_with_modems_are_metered():
+    assert good("").traces == TracesConfig()
+    told = good('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
     assert (told.night, told.over, told.keep) == ((22 * 60 + 30, 300), "any", "until_received")
-    assert config('[traces]\nnight = "off"').traces.night is None
+    assert good('[traces]\nnight = "off"').traces.night is None
     for night in ("1:00-5:00", "25:00-05:00", "01:00", "05:00-05:00"):
         with pytest.raises(ConfigError, match=r"traces.night: .*; hint: as in 01:00-05:00"):
-            config(f'[traces]\nnight = "{night}"')
-    paths = config(
+            good(f'[traces]\nnight = "{night}"')
+    paths = good(
         '[[path]]\nname = "w"\ninterface = "wlan0"\n[[path]]\nname = "m"\ninterface = "mifi0"\nmetered = true'
     ).paths
     assert [(p.name, p.is_metered) for p in paths if p.name in "wm"] == [("w", False), ("m", True)]
@@ -244,21 +225,14 @@ def test_the_table_is_taken_and_paths_with_modems_are_metered() -> None:
 
 def begun(tmp_path: Path, gateway: Gateway) -> Rehearsal:
     """Two captures wait."""
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "captures").mkdir()
-    rows = []
-    for name in ("captures/a.pcap", "captures/b.pcap"):
-        (tmp_path / name).write_bytes(b"x" * 1000)
-        rows.append({"name": name, "bytes": 1000, "sha256": name[9] * 64})
-    told = {"id": "run-1", "pair": "pair-1", "ended_utc_ns": 1, "files": rows}
-    (tmp_path / "runs/run-1.json").write_text(json.dumps(told))
+    record(tmp_path, {f"captures/{name}.pcap": name.encode() * 1000 for name in "ab"})
     made = Rehearsal(tmp_path, gateway).start()
     made.until(lambda: made.supervisor.traces.queue.scanned)
     return made
 
 
 @pytest.fixture
-def running(tmp_path: Path, gateway: Gateway) -> Iterator[Rehearsal]:
+def running(tmp_path, gateway):
     made = begun(tmp_path, gateway)
     yield made
     made.stop()
@@ -270,9 +244,7 @@ def asked(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tupl
     return status, json.loads(out) if out else err
 
 
-def test_what_waits_is_told_and_goes_first_when_asked_for(
-    running: Rehearsal, capsys: pytest.CaptureFixture[str], gateway: Gateway
-) -> None:
+def test_what_waits_is_told_and_goes_first_when_asked_for(running, capsys, gateway):
     status, told = asked(capsys, running.folder, "status")
     assert status == 0
     assert (told["traces"]["waiting"], told["traces"]["waiting_bytes"]) == (2, 2000)
@@ -297,13 +269,11 @@ def test_what_waits_is_told_and_goes_first_when_asked_for(
     running.until(lambda: 2 in [p.fields.get("traces_waiting") for p in points(gateway) if p.measurement == "health"])
 
 
-def test_without_a_collector_the_disk_is_read(
-    gateway: Gateway, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_without_a_collector_the_disk_is_read(gateway, capsys, tmp_path):
     running = begun(tmp_path, gateway)
     running.stop()
-    receipt = Receipt("probe-1", "captures/a.pcap", "run-1", 1000, "a" * 64, 7)
-    running.supervisor.traces.queue.receipts.keep(receipt)
+    queue = running.supervisor.traces.queue
+    queue.receipts.keep(Receipt("probe-1", "captures/a.pcap", "run-1", 1000, queue.next().sha256, 7))
     status, told = asked(capsys, tmp_path, "list")
     assert (status, told["traces"]["said"]) == (0, "no collector runs")
     assert {(row["name"], row["state"]) for row in told["files"]} == {
@@ -321,14 +291,7 @@ ROOMY = TracesConfig(keep="while_room", free_bytes=1000)
 
 def probe(folder: Path, names: list[str], received: int) -> TraceQueue:
     """Files of 100 bytes; the first ``received`` of them have receipts, in their order."""
-    rows = []
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        content = name.encode().ljust(100)
-        (folder / name).write_bytes(content)
-        rows.append({"name": name, "bytes": 100, "sha256": hashlib.sha256(content).hexdigest()})
-    (folder / "runs").mkdir(exist_ok=True)
-    (folder / "runs/run-1.json").write_text(json.dumps({"id": "run-1", "ended_utc_ns": 1, "files": rows}))
+    record(folder, {name: name.encode().ljust(100) for name in names})
     queue = TraceQueue(folder)
     queue.scan()
     for number in range(received):
@@ -337,9 +300,9 @@ def probe(folder: Path, names: list[str], received: int) -> TraceQueue:
     return queue
 
 
-def captures(used: int, limit: int) -> FakeCaptures:
+def captures(limit: int) -> FakeCaptures:
     made = FakeCaptures()
-    made.used_bytes, made.limit_bytes = used, limit
+    made.used_bytes, made.limit_bytes = 400, limit
     return made
 
 
@@ -356,16 +319,16 @@ NAMES = [f"captures/{letter}.pcap" for letter in "abcd"]
     ],
     ids=["all that was received", "nothing while there is room", "room for one", "nothing that nobody has"],
 )
-def test_what_goes(tmp_path: Path, keep: str, received: int, limit: int, free: int, gone: int) -> None:
-    queue, made = probe(tmp_path, NAMES, received), captures(400, limit)
+def test_what_goes(tmp_path, keep, received, limit, free, gone):
+    queue, made = probe(tmp_path, NAMES, received), captures(limit)
     assert Keeping(replace(ROOMY, keep=keep), queue, made, lambda: free).tidy() == NAMES[:gone]
     assert [name for name in NAMES if (tmp_path / name).exists()] == NAMES[gone:]
     assert made.used_bytes == 400 - 100 * gone
 
 
-def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path: Path) -> None:
+def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path):
     queue = probe(tmp_path, ["results/x.json", *NAMES], 2)
-    assert Keeping(ROOMY, queue, captures(400, 10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
+    assert Keeping(ROOMY, queue, captures(10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
     assert [kept.name for kept in queue.kept()] == []
     another = tmp_path / "another"
     queue = probe(another, NAMES, 1)

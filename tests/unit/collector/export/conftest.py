@@ -1,6 +1,4 @@
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -9,14 +7,14 @@ from tandem.export.gateway import Link
 
 
 @pytest.fixture
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def patience(monkeypatch):
     """No answer is too late on a busy machine; and a path that failed is tried again at once: see test_export_https.py for its waits."""
     monkeypatch.setattr("tandem.export.gateway.FIRST_S", 0.02)
     monkeypatch.setattr("tandem.export.gateway.Link", partial(Link, connect_s=60.0, answer_s=60.0))
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Gateway]:
+def gateway(tmp_path, request):
     request.getfixturevalue("patience")
     made = Gateway(tmp_path / "gateway")
     yield made

@@ -53,12 +53,8 @@ def test_a_record_is_read_back_as_it_was_written(record, common, seq, utc_ns):
         k: v.replace("\r", " ").replace("\n", " ") if isinstance(v, str) else v
         for k, v in record.fields.items()
     }
-    assert point == Point(
-        record.measurement,
-        {**common, **record.tags},
-        {**fields, "seq": seq, "monotonic_ns": record.monotonic_ns},
-        utc_ns,
-    )
+    fields |= {"seq": seq, "monotonic_ns": record.monotonic_ns}
+    assert point == Point(record.measurement, {**common, **record.tags}, fields, utc_ns)
     assert "\n" not in line
     assert {k: type(v) for k, v in point.fields.items() if k in record.fields} == {
         k: float if MEASUREMENTS[record.measurement].field(k).kind == "float" else type(v)
@@ -121,18 +117,15 @@ def test_what_breaks_the_table_is_refused_by_name():
         ("radio", {}, {"rsrp_dbm": -90.0, "seq": 0}, "below 1"),
         ("usage", {}, {"sent_bytes": 2**63}, "64 bits"),
     ]
-    assert [
-        (measurement, tags, fields, reason)
-        for measurement, tags, fields, reason in rows
-        if reason not in said(RecordError, check, measurement, tags, fields)
-    ] == []
+    for measurement, tags, fields, reason in rows:
+        assert reason in said(RecordError, check, measurement, tags, fields), fields
     fields = {"eci": Cell.HOME, "rsrp_dbm": np.float64(-90.5), "rsrq_db": -10, "seq": 1, "monotonic_ns": 0}
     check("radio", {"probe": "p", "boot": "b", "path": "a"}, fields)
     record = Record.make("radio", {"path": "a", "rat": None, "driver": ""}, {"rsrp_dbm": -90.0, "pci": None}, 1)
     assert (record.tags, record.fields) == ({"path": "a"}, {"rsrp_dbm": -90.0})
 
 
-def test_what_the_server_records_no_probe_may() -> None:
+def test_what_the_server_records_no_probe_may():
     for name in SERVER_MEASUREMENTS:
         with pytest.raises(RecordError, match="recorded by the server alone"):
             measurements.check(name, {"probe": "probe-1"}, {"seen": 1})

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from tandem.schema.status_led import BY_NAME, CHANNELS, COLOURS, NOT_RUNNING, OFF, STATES, WELL, LedState, Pattern
+from tandem.schema.status_led import NOT_RUNNING, OFF, STATES, WELL, LedState, Pattern
 
 STEADY = (NOT_RUNNING, OFF)
 BLINKING = tuple(state for state in STATES if state not in STEADY)
@@ -32,7 +32,7 @@ def unlike(one: Pattern, other: Pattern) -> bool:
     return any(max(a, b) >= 2 * min(a, b) and abs(a - b) >= 250 for a, b in zip(*features, strict=True))
 
 
-def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet() -> None:
+def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet():
     alike = [(a.name, b.name) for a, b in combinations(STATES, 2) if not unlike(a.pattern, b.pattern)]
     assert alike == []
     assert not unlike(((200, 300),), ((300, 200),))
@@ -44,7 +44,7 @@ def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet() ->
     assert lit_share(WELL) == min(lit_share(state) for state in BLINKING) < 0.02
 
 
-def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_three_in_any_second() -> None:
+def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_three_in_any_second():
     for state in STATES:
         assert 0 < state.period_ms <= 4000, state.name
         assert state.blinks == (state not in STEADY), "steady light says that nothing runs"
@@ -55,16 +55,3 @@ def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_thr
         begins = flashes_ms(state.pattern, 20_000)
         for first in begins[:-4]:
             assert sum(first <= begin <= first + 1000 for begin in begins) <= 3, state.name
-
-
-def test_each_state_has_its_words_and_look_once() -> None:
-    for state in STATES:
-        assert BY_NAME[state.name] is state
-        assert state.name == state.name.lower().replace(" ", "-")
-        assert state.title.lower() == state.name.replace("-", " ")
-        assert COLOURS[state.colour] <= set(CHANNELS), state.name
-        assert (state.colour == "dark") == (state is OFF), state.name
-        for sentence in (state.means, state.do):
-            assert (sentence[0].isupper(), sentence.endswith("."), len(sentence) <= 160) == (True, True, True), sentence
-    assert len(BY_NAME) == len(STATES)
-    assert len({state.pattern for state in STATES}) == len(STATES)

@@ -23,11 +23,7 @@ LA = "America/Los_Angeles"
         ((130, 170), "2026-03-08 01:59 PST", "2026-03-09 02:10 PDT"),  # lies in it
         ((60, 240), "2026-03-07 04:00 PST", "2026-03-08 01:00 PST"),  # around it
         ((90, 105), "2026-11-01 01:45 PDT", "2026-11-01 01:30 PST"),  # in the hour that is repeated
-        (
-            (30, 90),
-            "2026-11-01 01:45 PDT",
-            "2026-11-01 01:00 PST",
-        ),  # opens again in the middle, when the clock goes back
+        ((30, 90), "2026-11-01 01:45 PDT", "2026-11-01 01:00 PST"),  # opens again in the middle, as the clock goes back
         ((120, 180), "2026-10-31 03:00 PDT", "2026-11-01 02:00 PST"),  # behind it: a day of 25 hours
     ],
 )
@@ -48,7 +44,7 @@ def instant(text):
     return datetime.strptime(plain, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp() - east * 3600
 
 
-def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_within_a_second() -> None:
+def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_within_a_second():
     local = zones.zone(LA)
     assert zones.to_midnight(instant("2026-03-08 00:00 PST"), local) == 23 * 3600
     assert zones.to_midnight(instant("2026-11-01 00:00 PDT"), local) == 25 * 3600
@@ -58,12 +54,7 @@ def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_w
 
 
 def test_a_name_that_is_none_is_told_with_what_is_near_and_the_machines_zone_is_its_link(tmp_path, monkeypatch):
-    near = {
-        "los angeles": f"write {LA}",
-        "europe/berlin": "write Europe/Berlin",
-        "PST": f"as in {LA}",
-        "../etc/x": "as in",
-    }
+    near = {"los angeles": f"write {LA}", "europe/berlin": "write Europe/Berlin", "PST": f"as in {LA}", "../x": "as in"}
     for name, hint in near.items():
         with pytest.raises(zones.ZoneError, match=f"no such zone; hint: {hint}"):
             zones.zone(name)
@@ -80,7 +71,7 @@ S = 10**9
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.lists(st.integers(0, 50), max_size=30), st.integers(0, 10))
-def test_it_is_what_a_look_at_every_pair_finds(times: list[int], rows: list[int], within: int) -> None:
+def test_it_is_what_a_look_at_every_pair_finds(times, rows, within):
     for time, found in zip(times, nearest(times, rows, rows, within), strict=True):
         distances = [abs(row - time) for row in rows]
         if found is None:

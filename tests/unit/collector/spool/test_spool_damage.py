@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -71,7 +70,7 @@ def pages_zeroed(file: Path, first: int) -> None:
         """UPDATE state SET content=replace(content, '"sent":0', '"sent":7')""",  # a changed digit
     ],
 )
-def test_a_file_whose_counts_cannot_be_read_is_set_aside_and_another_spool_begins(tmp_path: Path, damage: str) -> None:
+def test_a_file_whose_counts_cannot_be_read_is_set_aside_and_another_spool_begins(tmp_path, damage):
     file = filled(tmp_path, 200)
     before = Spool(tmp_path, "boot")
     before.close()
@@ -82,27 +81,8 @@ def test_a_file_whose_counts_cannot_be_read_is_set_aside_and_another_spool_begin
     spool.close()
 
 
-def test_a_damaged_tree_found_while_it_is_read_costs_what_waited_and_no_more(tmp_path: Path) -> None:
-    file = filled(tmp_path, 200)
-    spool = Spool(tmp_path, "boot")
-    batch = spool.take(400)
-    assert batch is not None
-    spool.acknowledge(batch)
-    spool.close()
-    pages_zeroed(file, 8)
-    spool = Spool(tmp_path, "boot")
-    sent = len(batch.items)
-    assert spool.take(100_000) is None
-    assert_begun_anew(spool, tmp_path, 4000 - sent, 4000)
-    counts, identity = spool.counts(), spool.identity
-    spool.close()
-    spool = Spool(tmp_path, "boot")
-    assert (spool.counts(), spool.identity, spool.notices()) == (counts, identity, [])
-    spool.close()
-
-
 @pytest.mark.parametrize("content", [b"", b"no database " * 1000])
-def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_set_aside(tmp_path, content):
     filled(tmp_path, 3).write_bytes(content)
     spool = Spool(tmp_path, "boot")
     (notice,) = spool.notices()
@@ -113,7 +93,7 @@ def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path, content: bytes)
     spool.close()
 
 
-def test_a_log_without_its_file_is_never_played_into_another(tmp_path: Path) -> None:
+def test_a_log_without_its_file_is_never_played_into_another(tmp_path):
     spool = Spool(tmp_path / "live", "boot")
     spool.append([radio(n) for n in range(20)])
     shutil.copytree(tmp_path / "live", tmp_path / "killed")
@@ -129,7 +109,7 @@ def test_a_log_without_its_file_is_never_played_into_another(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("boot", ["boot", "another"])
-def test_a_log_that_lost_its_end_lets_no_number_be_used_twice(tmp_path: Path, boot: str) -> None:
+def test_a_log_that_lost_its_end_lets_no_number_be_used_twice(tmp_path, boot):
     spool = Spool(tmp_path / "live", "boot")
     for n in range(3):
         spool.append([radio(n * 20 + k) for k in range(20)])
@@ -153,28 +133,20 @@ def test_a_log_that_lost_its_end_lets_no_number_be_used_twice(tmp_path: Path, bo
     spool.close()
 
 
-def test_one_blob_that_cannot_be_read_costs_that_blob(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["UPDATE blob SET body=x'00' WHERE id=21", "DELETE FROM blob WHERE id=21"])
+def test_one_blob_that_cannot_be_read_or_found_costs_that_blob(tmp_path, damage):
     file = filled(tmp_path, 10)
-    changed(file, "UPDATE blob SET body=x'00' WHERE id=21")
+    changed(file, damage)
     spool = Spool(tmp_path, "boot")
     assert drain(spool) == set(range(1, 201)) - set(range(21, 41))
     counts = spool.counts()
     assert (counts.sent, counts.dropped, counts.pending) == (180, 20, 0)
-    assert [n.detail for n in spool.notices()] == ["20 records cannot be read any more"]
+    assert "DELETE" in damage or [n.detail for n in spool.notices()] == ["20 records cannot be read any more"]
     assert not (tmp_path / "quarantine").exists()
     spool.close()
 
 
-def test_records_that_nobody_can_find_any_more_are_counted(tmp_path: Path) -> None:
-    file = filled(tmp_path, 10)
-    changed(file, "DELETE FROM blob WHERE id=41")
-    spool = Spool(tmp_path, "boot")
-    assert len(drain(spool)) == 180
-    assert (spool.counts().dropped, spool.counts().pending) == (20, 0)
-    spool.close()
-
-
-def test_the_quarantine_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quarantine_stays_within_its_bounds(tmp_path, monkeypatch):
     monkeypatch.setattr("tandem.spool.spool.REJECTED_BYTES", 2000)
     monkeypatch.setattr("tandem.spool.spool.DAMAGED_BYTES", 0)
     spool = Spool(tmp_path, "boot", limit_bytes=20_000)
@@ -193,26 +165,10 @@ def test_the_quarantine_stays_within_its_bounds(tmp_path: Path, monkeypatch: pyt
     assert 9000 < sum(p.stat().st_size for p in quarantine.glob("*.damaged-*")) <= 20_000
 
 
-def test_a_line_cut_off_in_the_quarantine_does_not_spoil_the_next(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, "boot")
-    (tmp_path / "quarantine").mkdir()
-    (tmp_path / "quarantine" / "rejected.jsonl").write_text('{"seq": 1, "rea')
-    spool.append([radio(1)])
-    batch = spool.take(10)
-    assert batch is not None
-    spool.reject(batch, 1, "no")
-    spool.acknowledge(batch)
-    lines = (tmp_path / "quarantine" / "rejected.jsonl").read_text().splitlines()
-    assert json.loads(lines[-1])["reason"] == "no"
-    spool.close()
-
-
-def test_damage_while_a_batch_is_out_keeps_the_counts_exact(tmp_path: Path) -> None:
+def test_damage_while_a_batch_is_out_keeps_the_counts_exact(tmp_path):
     file = filled(tmp_path, 200)
     spool = Spool(tmp_path, "boot")
     first, second = spool.take(200), spool.take(200)
-    assert first is not None
-    assert second is not None
     pages_zeroed(file, 8)
     spool._db._db.execute("PRAGMA cache_size=0")  # SQLite must look at the disk, as after a restart
     spool.acknowledge(first)
@@ -227,11 +183,10 @@ def test_damage_while_a_batch_is_out_keeps_the_counts_exact(tmp_path: Path) -> N
     spool.close()
 
 
-def test_a_batch_that_comes_back_to_another_file_is_counted(tmp_path: Path) -> None:
+def test_a_batch_that_comes_back_to_another_file_is_counted(tmp_path):
     file = filled(tmp_path, 200)
     spool = Spool(tmp_path, "boot")
     batch = spool.take(200)
-    assert batch is not None
     pages_zeroed(file, 8)
     spool._db._db.execute("PRAGMA cache_size=0")
     assert drain(spool) == set()
@@ -241,7 +196,7 @@ def test_a_batch_that_comes_back_to_another_file_is_counted(tmp_path: Path) -> N
     spool.close()
 
 
-def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path, monkeypatch):
     spool = Spool(tmp_path, "boot")
     spool.append([radio(1)])
     page_limit = "PRAGMA max_page_count=8"
@@ -271,9 +226,7 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
     spool.close()
 
 
-def test_a_disk_that_takes_no_new_file_in_place_of_a_damaged_one_loses_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_takes_no_new_file_in_place_of_a_damaged_one_loses_nothing_more(tmp_path, monkeypatch):
     file = filled(tmp_path, 200)
     spool = Spool(tmp_path, "boot")
     pages_zeroed(file, 8)
@@ -291,22 +244,19 @@ def test_a_disk_that_takes_no_new_file_in_place_of_a_damaged_one_loses_nothing_m
     spool.close()
 
 
-def test_a_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, "boot")
-    spool.append([radio(1)])
-    spool.close()
+def test_a_file_whose_making_was_cut_off_is_no_damage(tmp_path):
+    filled(tmp_path, 1)
     cut = tmp_path / f"{NAME}{UNFINISHED}"
     cut.touch()  # as a kill -9 leaves it before its tables are committed
     spool = Spool(tmp_path, "boot")
     assert not cut.exists()
     assert spool.notices() == []
-    assert (spool.counts().made, spool.counts().dropped) == (1, 0)
     spool.append([radio(2)])
-    assert spool.counts().made == 2
+    assert (spool.counts().made, spool.counts().dropped) == (21, 0)
     spool.close()
 
 
-def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
+def test_a_file_of_another_version_is_kept_aside(tmp_path):
     changed(filled(tmp_path, 2), "PRAGMA user_version=99")
     spool = Spool(tmp_path, "boot")
     assert "version" in spool.notices()[0].detail
@@ -315,13 +265,13 @@ def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_blob_or_refused(content: bytes) -> None:
+def test_any_bytes_are_a_blob_or_refused(content):
     with pytest.raises(BlobError):
         unpack(content)
 
 
 @given(st.integers(0, 400), st.integers(0, 255))
-def test_a_changed_byte_in_a_blob_never_goes_unnoticed_as_another_record(at: int, value: int) -> None:
+def test_a_changed_byte_in_a_blob_never_goes_unnoticed_as_another_record(at, value):
     items = [Item(n, "boot", radio(n)) for n in range(1, 8)]
     blob = bytearray(pack(items))
     blob[at % len(blob)] = value
@@ -332,12 +282,8 @@ def test_a_changed_byte_in_a_blob_never_goes_unnoticed_as_another_record(at: int
 FUZZER = Path(__file__).resolve().parents[3] / "bench/fuzz_spool.py"
 
 
-def test_damaged_spools_are_read_or_refused_and_counted() -> None:
-    done = subprocess.run(
-        [sys.executable, str(FUZZER), "--rounds", "40", "--seconds", "3600", "--seed", "7"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_damaged_spools_are_read_or_refused_and_counted():
+    command = [sys.executable, str(FUZZER), "--rounds", "40", "--seconds", "3600", "--seed", "7"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "40 damaged spools, 0 wrong" in done.stdout

@@ -2,7 +2,6 @@
 
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,27 +28,19 @@ def numbers(spool: Spool, limit: int = 10_000) -> list[int]:
     return [item.seq for item in batch.items]
 
 
-def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+def test_records_come_back_as_they_were_freshest_first_and_the_oldest_in_every_batch(tmp_path):
     spool = Spool(tmp_path, BOOT)
-    made = [radio(1), event(2), radio(3)]
-    spool.append(made)
-    batch = spool.take(10)
+    made = [event(n) if n == 50 else radio(n) for n in range(1, 101)]
+    for record in made:
+        spool.append([record])
+    assert numbers(spool, 10) == [100, 99, 98, 97, 96, 1, 2, 3, 4, 5]
+    batch = spool.take(100)
     assert sorted((i.record for i in batch.items), key=lambda r: r.monotonic_ns) == made
     assert {i.boot for i in batch.items} == {BOOT}
-    assert sorted(i.seq for i in batch.items) == [1, 2, 3]
     spool.close()
 
 
-def test_freshest_first_and_the_oldest_in_every_batch(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, BOOT)
-    for n in range(1, 101):
-        spool.append([radio(n)])
-    got = numbers(spool, 10)
-    assert got == [100, 99, 98, 97, 96, 1, 2, 3, 4, 5]
-    spool.close()
-
-
-def test_numbers_go_on_after_a_restart_without_gaps(tmp_path: Path) -> None:
+def test_numbers_go_on_after_a_restart_without_gaps(tmp_path):
     for life in range(3):
         spool = Spool(tmp_path, BOOT)
         spool.append([radio(life)])
@@ -72,61 +63,48 @@ def test_numbers_go_on_after_a_restart_without_gaps(tmp_path: Path) -> None:
     again.close()
 
 
-def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path: Path) -> None:
+def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path):
     spool = Spool(tmp_path, BOOT)
+    (tmp_path / "quarantine").mkdir()
+    (tmp_path / "quarantine" / "rejected.jsonl").write_text('{"seq": 1, "rea')  # cut off, as by a power cut
     spool.append([radio(1), radio(2), radio(3)])
     batch = spool.take(10)
-    assert batch is not None
     spool.reject(batch, 2, "radio.eci: too odd")
     spool.acknowledge(batch)
     counts = spool.counts()
     assert (counts.made, counts.sent, counts.rejected, counts.pending) == (3, 2, 1, 0)
-    lines = (tmp_path / "quarantine" / "rejected.jsonl").read_text().splitlines()
-    told = json.loads(lines[0])
-    assert len(lines) == 1
-    assert told["seq"] == 2
-    assert told["reason"] == "radio.eci: too odd"
-    assert told["fields"]["eci"] == 2
+    (_cut, told) = (tmp_path / "quarantine" / "rejected.jsonl").read_text().splitlines()
+    assert json.loads(told).items() >= {"seq": 2, "reason": "radio.eci: too odd"}.items()
+    assert json.loads(told)["fields"]["eci"] == 2
     assert [n.kind for n in spool.notices()] == ["record_rejected"]
     spool.close()
     assert Spool(tmp_path, BOOT).counts() == counts
 
 
-def test_over_the_cap_the_oldest_are_dropped_and_counted_events_last(tmp_path: Path) -> None:
+def test_over_the_cap_the_oldest_are_dropped_and_counted_events_and_summaries_of_runs_last(tmp_path):
     spool = Spool(tmp_path, BOOT, limit_bytes=96 * 1024)
+    phase = Record.make("phase", {"run": "r", "experiment": "dash"}, {"name": "play", "number": 1, "of": 1}, 1)
+    usage = Record.make("run_usage", {"run": "r", "path": "a"}, {"received_bytes": 1}, 1)
+    spool.append([phase, usage, Record.make("run", {"run": "r", "kind": "tcp"}, {"ok": True}, 1)])
     for second in range(300):
         spool.append([event(second), *(radio(second * 1000 + n) for n in range(60))])
     counts = spool.counts()
     assert counts.dropped > 0
-    assert counts.made == 300 * 61
-    assert counts.made == counts.dropped + counts.pending
+    assert counts.made == 3 + 300 * 61 == counts.dropped + counts.pending
     assert spool.used_bytes() <= 96 * 1024
     kept = set()
     while (batch := spool.take(1000)) is not None:
         kept |= {(i.record.measurement, i.seq) for i in batch.items}
         spool.acknowledge(batch)
     assert len(kept) == counts.pending
+    assert {("phase", 1), ("run_usage", 2), ("run", 3)} <= kept
     assert sum(1 for what, _ in kept if what == "event") == 300
     assert max(seq for _, seq in kept) == counts.made  # the newest stay
     assert any(n.kind == "spool_dropped" for n in spool.notices())
     spool.close()
 
 
-def test_summaries_of_runs_are_kept_as_long_as_events(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, BOOT, limit_bytes=64 * 1024)
-    phase = Record.make("phase", {"run": "r", "experiment": "dash"}, {"name": "play", "number": 1, "of": 1}, 1)
-    usage = Record.make("run_usage", {"run": "r", "path": "a"}, {"received_bytes": 1}, 1)
-    spool.append([phase, usage, Record.make("run", {"run": "r", "kind": "tcp"}, {"ok": True}, 1)])
-    for second in range(300):
-        spool.append([radio(second * 7919 * (n + 1) % 100_003) for n in range(60)])
-    assert spool.counts().dropped > 0
-    assert {1, 2, 3} <= set(numbers(spool, 100_000))
-    spool.close()
-
-
-def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(tmp_path, monkeypatch):
     spool = Spool(tmp_path, BOOT)
     for n in range(600):
         spool.append([radio(n), event(n)])
@@ -149,7 +127,7 @@ def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(
     spool.close()
 
 
-def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path: Path) -> None:
+def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path):
     spool = Spool(tmp_path, BOOT)
     noise = random.Random(1)
     for n in range(60):
@@ -167,9 +145,7 @@ def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path: Path) -
     spool.close()
 
 
-def test_what_is_dropped_second_after_second_is_told_once_a_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_dropped_second_after_second_is_told_once_a_minute(tmp_path, monkeypatch):
     seconds = [1000.0]
     monkeypatch.setattr("tandem.spool.spool.time.monotonic", lambda: seconds[0])
     spool = Spool(tmp_path, BOOT, limit_bytes=64 * 1024)
@@ -186,27 +162,21 @@ def test_what_is_dropped_second_after_second_is_told_once_a_minute(
     spool.close()
 
 
-def test_two_collectors_do_not_write_one_spool(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, BOOT)
-    with pytest.raises(SpoolError, match="another collector"):
-        Spool(tmp_path, BOOT)
-    spool.close()
-    Spool(tmp_path, BOOT).close()
-
-
-def test_a_spool_keeps_its_id_and_an_emptied_folder_gets_another(tmp_path: Path) -> None:
+def test_a_spool_keeps_its_id_another_folder_gets_another_and_two_collectors_do_not_write_one(tmp_path):
     seen = []
     for folder in ("a", "a", "b"):
         spool = Spool(tmp_path / folder, BOOT)
         seen.append(spool.identity)
         spool.append([radio(1)])
+        with pytest.raises(SpoolError, match="another collector"):
+            Spool(tmp_path / folder, BOOT)
         spool.close()
     assert seen[0] == seen[1]
     assert seen[0].first == seen[2].first == 1
     assert seen[0].id != seen[2].id
 
 
-def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path: Path) -> None:
+def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path):
     spool = Spool(tmp_path, BOOT)
     assert spool.settled() == 0
     for n in range(3):
@@ -224,22 +194,12 @@ def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path: Path) -> None
     spool.append([radio(10)])
     assert spool.settled() == 7
     (record,) = spool_records(spool, 0.0, 4, 123)
-    told = {**record.fields, "oldest_s": None}
-    wanted = {
-        "first": 1,
-        "made": 8,
-        "sent": 7,
-        "rejected": 0,
-        "dropped": 0,
-        "settled": 7,
-        "manifests": 4,
-        "oldest_s": None,
-    }
-    assert told == {"spool": spool.identity.id, **wanted}
+    counts = {"made": 8, "sent": 7, "rejected": 0, "dropped": 0, "settled": 7, "manifests": 4}
+    assert {**record.fields, "oldest_s": 0} == {"spool": spool.identity.id, "first": 1, **counts, "oldest_s": 0}
     spool.close()
 
 
-def test_what_was_dropped_or_refused_is_settled(tmp_path: Path) -> None:
+def test_what_was_dropped_or_refused_is_settled(tmp_path):
     spool = Spool(tmp_path, BOOT)
     spool.append([radio(1), radio(2)], dropped=2)
     batch = spool.take(10)
@@ -253,16 +213,11 @@ def test_what_was_dropped_or_refused_is_settled(tmp_path: Path) -> None:
     spool.close()
 
 
-def records(count: int) -> list[Record]:
-    return [Record.make("radio", {"path": "a"}, {"eci": n}, n) for n in range(count)]
-
-
-def test_both_ends_pass_over_whole_boots(tmp_path: Path) -> None:
+def test_both_ends_pass_over_whole_boots(tmp_path):
     spool = Spool(tmp_path, "boot-1")
-    for _ in range(3):
-        spool.append(records(10))
+    for count in (10, 10, 10, 5):
+        spool.append([radio(n) for n in range(count)])
     held = [(11, 20), (31, None)]
-    spool.append(records(5))
     batch = spool.take(100, held=held)
     assert sorted(item.seq for item in batch.items) == [*range(1, 11), *range(21, 31)]
     assert spool.take(100, held=held) is None

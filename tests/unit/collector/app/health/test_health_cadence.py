@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from good_config import GOOD
 
 from tandem.app.config import parse
@@ -49,7 +48,7 @@ def made(one: Reports, seconds: int) -> list[Record]:
     return records
 
 
-def test_each_record_is_made_as_often_as_is_said(tmp_path: Path) -> None:
+def test_each_record_is_made_as_often_as_is_said(tmp_path):
     records = made(reports(tmp_path, 0), 7200)
     counts = Counter(record.measurement for record in records)
     assert counts["health"] == 721
@@ -61,7 +60,7 @@ def test_each_record_is_made_as_often_as_is_said(tmp_path: Path) -> None:
     assert counts["event"] == 0
 
 
-def test_a_plan_that_will_not_last_is_one_event_and_stays_in_what_is_wrong(tmp_path: Path) -> None:
+def test_a_plan_that_will_not_last_is_one_event_and_stays_in_what_is_wrong(tmp_path):
     one = reports(tmp_path, 1)
     events = [record for record in made(one, 600) if record.measurement == "event"]
     assert [(e.tags["kind"], e.tags["path"], e.fields["state"]) for e in events] == [("plan_over", "a", "begins")]
@@ -69,7 +68,7 @@ def test_a_plan_that_will_not_last_is_one_event_and_stays_in_what_is_wrong(tmp_p
     assert one.status["sims"]["a"]["left_bytes"] == 0
 
 
-def test_while_the_time_is_not_known_no_plan_is_judged(tmp_path: Path) -> None:
+def test_while_the_time_is_not_known_no_plan_is_judged(tmp_path):
     one = reports(tmp_path, 1, known=False)
     counts = Counter(record.measurement for record in made(one, 120))
     assert counts["sim_usage"] == counts["event"] == 0
@@ -77,12 +76,12 @@ def test_while_the_time_is_not_known_no_plan_is_judged(tmp_path: Path) -> None:
     assert one.status["sims"] == {}
 
 
-def test_a_full_disk_stops_no_report(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_stops_no_report(tmp_path, caplog):
     one = reports(tmp_path, 0)
 
     def full() -> None:
         raise OSError(28, "No space left on device")
 
-    one._account.save = full  # type: ignore[method-assign]
+    one._account.save = full
     assert Counter(r.measurement for r in made(one, 60))["health"] == 7
     assert "No space left" in caplog.text

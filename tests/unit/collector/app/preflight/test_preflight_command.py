@@ -1,6 +1,5 @@
 """The command of preflight: bad input, what it prints and measures, and the folder of its own collector."""
 
-import html.parser
 import json
 import os
 import signal
@@ -16,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from good_config import GOOD
 
+from support.html_page import Page
 from tandem.app.config import load
 from tandem.app.daemon.status_socket import NAME, encode, listen, short_path
 from tandem.app.preflight.check import CheckOptions, Measuring, Report, check
@@ -26,17 +27,16 @@ from tandem.cli.main import main
 from tandem.cli.preflight import page, text
 
 NOBODY = 65534
-GOOD = (Path(__file__).parents[2] / "app" / "good.toml").read_text()
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path):
     (tmp_path / "config.toml").write_text(GOOD.replace('ca_file = "ca.pem"\n', ""))
     (tmp_path / "token").write_text("t")
     return tmp_path / "config.toml"
 
 
-def test_bad_usage_and_configuration_are_one_line(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_and_configuration_are_one_line(config, capsys):
     assert main(["preflight", "--config", str(config.with_name("nowhere.toml"))]) == 2
     assert main(["preflight", "--config", str(config), "--accept", "gsp"]) == 2
     assert main(["preflight", "--config", str(config), "--accept", "modem:z"]) == 2
@@ -68,7 +68,7 @@ def somebody(folder: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_collector_of_another_user_is_not_mistaken_for_none(config, capsys):
     folder = load(config).folder
     with socket.socket(socket.AF_UNIX) as other, short_path(folder / NAME) as name:
         other.bind(name)
@@ -78,13 +78,11 @@ def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, caps
     assert "as root, or as user tandem" in capsys.readouterr().err
 
 
-def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config, monkeypatch):
     """It takes the connection and the question, and hangs."""
     monkeypatch.setattr("tandem.app.preflight.check._ANSWER_S", 0.2)
-    loaded = load(config)
-    loaded = replace(
-        loaded, server=replace(loaded.server, gateway="https://127.0.0.1:1", control="https://127.0.0.1:1")
-    )
+    loaded, nowhere = load(config), "https://127.0.0.1:1"
+    loaded = replace(loaded, server=replace(loaded.server, gateway=nowhere, control=nowhere))
     held: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as hung, short_path(loaded.folder / NAME) as name:
         hung.bind(name)
@@ -98,12 +96,10 @@ def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, mon
     assert states["collector"] == "fail"
     assert not report.ok
     told = {label for label, state in states.items() if state == "fail"}
-    assert told <= {"collector", "server", "disk", "metrics"}, (
-        told
-    )  # there is no server here, and the paths are not told to be up
+    assert told <= {"collector", "server", "disk", "metrics"}, "there is no server here, and no path is told to be up"
 
 
-def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path: Path, config: Path) -> None:
+def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path, config):
     loaded = load(config)
     assert token_file(loaded) == config.with_name("token")
     gone = Path("/run/credentials/tandem-never.service/token")
@@ -112,52 +108,26 @@ def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path: Path, config: 
     assert token_file(copied, kept=tmp_path) == tmp_path / "token"
 
 
-def report(*lines: object, **more: object) -> Report:
-    made = Report(
-        "probe-1",
-        datetime(2026, 11, 22, 7, 0, tzinfo=UTC),
-        tuple(settled(lines)),  # type: ignore[arg-type]
-        {"tandem": "0.1.0", "machine": "Raspberry Pi 4 <B>"},
-        {"a": "O<perator>"},
-        1.0,
-    )
-    return replace(made, **more)  # type: ignore[arg-type]
+def report(*lines):
+    at, software = datetime(2026, 11, 22, 7, 0, tzinfo=UTC), {"tandem": "0.1.0", "machine": "Raspberry Pi 4 <B>"}
+    return Report("probe-1", at, tuple(settled(lines)), software, {"a": "O<perator>"}, 1.0)
 
 
-class Reading(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.said = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        assert not {"src", "href", "onload"} & {name for name, _ in attrs}
-
-    def handle_data(self, data: str) -> None:
-        self.said += data
-
-
-def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
+def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said():
     found = report(
         fails("modem", "it does not answer <script>", "pull & plug", "a"),
         fails("sim", "not looked at", "?", "a", [[("modem", "a")]]),
         passes("server", "answers"),
     )
-    reading = Reading()
-    reading.feed(page(found))
-    assert not {"script", "img", "link", "iframe"} & set(reading.tags)
-    for words in (
-        "not ready: fix modem:a",
-        "it does not answer <script>",
-        "hint: pull & plug",
-        "O<perator>",
-        "follows from: modem:a",
-    ):
-        assert words in reading.said
+    shown = Page(page(found))
+    assert not {"script", "img", "link", "iframe"} & {tag for tag, _ in shown.tags}
+    assert not {"src", "href", "onload"} & {name for _, attributes in shown.tags for name in attributes}
+    for words in ("not ready: fix modem:a", "it does not answer <script>", "hint: pull & plug", "O<perator>"):
+        assert words in shown.text
+    assert "follows from: modem:a" in shown.text
 
 
-def test_what_is_printed_ends_with_what_to_mend_first() -> None:
+def test_what_is_printed_ends_with_what_to_mend_first():
     lines = text(report(fails("gps", "no fix", "sky"), passes("server", "answers"))).splitlines()
     assert lines[-1] == "probe-1 is not ready: fix gps"
     assert "    hint: sky" in "\n".join(lines)
@@ -179,7 +149,7 @@ sys.stdin.read()
 
 
 @pytest.fixture(autouse=True)
-def _own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_temporary_files(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
@@ -195,7 +165,7 @@ def another(run: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.stdin.close()
 
 
-def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path: Path) -> None:
+def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path):
     mine = OwnFolder(tmp_path / "run")
     assert mine.path.parent == tmp_path / "run/tandem-preflight"
     assert [path.stat().st_mode & 0o777 for path in (mine.path, mine.path.parent)] == [0o700, 0o700]
@@ -209,7 +179,7 @@ def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path:
     assert list(mine.path.parent.iterdir()) == []
 
 
-def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path):
     with another(tmp_path / "run") as (process, left):
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -219,7 +189,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
         mine.remove()
 
 
-def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path: Path) -> None:
+def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path):
     with another(tmp_path / "run") as (process, theirs):
         with pytest.raises(BlockingIOError):
             OwnFolder(tmp_path / "run")
@@ -232,7 +202,7 @@ def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("trap", ["a link", "open to others"])
-def test_a_name_that_somebody_else_prepared_is_refused(tmp_path: Path, trap: str) -> None:
+def test_a_name_that_somebody_else_prepared_is_refused(tmp_path, trap):
     base = tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
     (tmp_path / "theirs").mkdir(mode=0o700)
     if trap == "a link":
@@ -247,23 +217,17 @@ def test_a_name_that_somebody_else_prepared_is_refused(tmp_path: Path, trap: str
 
 
 @pytest.mark.parametrize("token", ["t", "", None])
-def test_the_token_is_not_copied(tmp_path: Path, token: str | None) -> None:
-    good = (Path(__file__).parents[2] / "app" / "good.toml").read_text()
-    (tmp_path / "config.toml").write_text(good.replace('ca_file = "ca.pem"\n', ""))
-    (tmp_path / "token").write_text("t")
-    config = load(tmp_path / "config.toml")
-    config = replace(config, server=replace(config.server, token_file=tmp_path / "token"))
-    if token is None:
-        (tmp_path / "token").unlink()
-    else:
-        (tmp_path / "token").write_text(token)
+def test_the_token_is_not_copied(tmp_path, config, token):
+    file = config.with_name("token")
+    file.unlink()
+    if token is not None:
+        file.write_text(token)
     (tmp_path / "own").mkdir()
-    alone = OwnCollector(config)._alone(tmp_path / "own")
+    used = OwnCollector(load(config))._alone(tmp_path / "own").server.token_file
     if token:
-        assert alone.server.token_file == tmp_path / "token"
-        assert not (tmp_path / "own/token").exists()
+        assert (used, (tmp_path / "own/token").exists()) == (file, False)
     else:
-        assert alone.server.token_file.read_text() == "none"
+        assert used.read_text() == "none"
 
 
 # --- what preflight asks the collector to measure, beside a socket that answers as a collector does
@@ -298,32 +262,27 @@ def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dic
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _at_once(monkeypatch):
     monkeypatch.setattr("tandem.app.preflight.check._AGAIN_S", 0.01)
 
 
-EXPERIMENTS = [None, "download", "download", "verdict"]
+IDLE_ASKED, A, B, VERDICT = (None, None), ("a", "download"), ("b", "download"), (None, "verdict")
+HELD = "a campaign's step runs"
 CASES = {
-    "downloads over each path, then the verdict": ([IDLE, DONE, DONE, DONE], None, {"a", "b"}, EXPERIMENTS),
-    "the end of one's own run is waited for, though nobody else's would be": (
-        [IDLE, DONE, BUSY, DONE, DONE], None, {"a", "b"}, [*EXPERIMENTS[:2], *EXPERIMENTS[1:]],
-    ),
-    "another one's run is told": ([IDLE, BUSY], "another run goes on", set(), EXPERIMENTS[:2]),
-    "a campaign that holds is told": (
-        [[{"type": "campaign", "held": "a campaign's step runs"}]], "a campaign's step runs", set(), EXPERIMENTS[:1],
-    ),
-}  # fmt: skip
+    "downloads over each path, then the verdict": ([IDLE, DONE, DONE, DONE], None, [IDLE_ASKED, A, B, VERDICT]),
+    "the end of one's own run is waited for": ([IDLE, DONE, BUSY, DONE, DONE], None, [IDLE_ASKED, A, B, B, VERDICT]),
+    "another one's run is told": ([IDLE, BUSY], "another run goes on", [IDLE_ASKED, A]),
+    "a campaign that holds is told": ([[{"type": "campaign", "held": HELD}]], HELD, [IDLE_ASKED]),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_measured_or_holds_it(tmp_path: Path, case: str) -> None:
-    answers, held, paths, asked = CASES[case]
+def test_what_is_measured_or_holds_it(tmp_path, case):
+    answers, held, asked = CASES[case]
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "r1.json").write_text(json.dumps({"result": {"paths": {"a": {"primary": "native"}}}}))
     with collector(tmp_path, *answers) as came:
         told = Measuring(tmp_path, 0.0, lambda _: None).over(["a", "b"])
-    assert (told.held, set(told.downloads)) == (held, paths)
-    assert told.verdicts == ({"a": {"primary": "native"}} if paths else {})
-    assert [request.get("experiment") for request in came] == asked
-    if len(asked) > 4:
-        assert [request["parameters"].get("path") for request in came[1:4]] == ["a", "b", "b"]
+    assert (told.held, set(told.downloads)) == (held, set() if held else {"a", "b"})
+    assert told.verdicts == ({} if held else {"a": {"primary": "native"}})
+    assert [(request.get("parameters", {}).get("path"), request.get("experiment")) for request in came] == asked

@@ -38,15 +38,13 @@ class Answers:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path):
     (tmp_path / "config.toml").write_text(GOOD.replace('ca_file = "ca.pem"\n', ""))
     (tmp_path / "token").write_text("t")
     return tmp_path / "config.toml"
 
 
-def test_check_says_what_would_be_done_and_at_what_cost_and_touches_nothing(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_what_would_be_done_and_at_what_cost_and_touches_nothing(config, capsys):
     assert main(["run", "--config", str(config), "--check"]) == 0
     said = capsys.readouterr().out
     assert "path a: A, wwan0 via 10.64.0.1, modem at /dev/ttyUSB2 (auto)" in said
@@ -71,9 +69,7 @@ def test_check_says_what_would_be_done_and_at_what_cost_and_touches_nothing(
     assert "the configuration is good" in said
 
 
-def test_check_says_which_kernel_runs_and_what_it_lacks(
-    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_check_says_which_kernel_runs_and_what_it_lacks(config, capsys, monkeypatch, tmp_path):
     folder = tmp_path / "root/proc/sys/net/mptcp"
     folder.mkdir(parents=True)
     (folder / "mptcp_enabled").write_text("1\n")
@@ -89,9 +85,7 @@ def test_check_says_which_kernel_runs_and_what_it_lacks(
         assert words in said
 
 
-def test_a_bad_configuration_and_a_missing_token_are_one_line_and_status_2(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_configuration_and_a_missing_token_are_one_line_and_status_2(config, capsys):
     (config.parent / "token").unlink()
     assert main(["run", "--config", str(config), "--check"]) == 2
     assert "hint: tandem-server probe add" in capsys.readouterr().err
@@ -103,7 +97,7 @@ def test_a_bad_configuration_and_a_missing_token_are_one_line_and_status_2(
         assert f"{config}:31: unknown key 'secs' in [runs]; hint: known are" in said
 
 
-def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_collector_is_asked(config, capsys):
     for words in ("watch", "status"):
         assert main([words, "--config", str(config)]) == 1
         assert "no collector answers" in capsys.readouterr().err

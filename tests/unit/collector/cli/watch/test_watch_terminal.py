@@ -15,7 +15,6 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,8 @@ from tandem.cli.view.screen import screen
 from tandem.cli.view.terminal import Glyphs, Shown, Terminal, charset, own_environment, terminal
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
+def test_the_locale_says_which_characters_there_are():
+    for environment, expected in (
         ({}, "ascii"),
         ({"LANG": "C"}, "ascii"),
         ({"LANG": "en_GB.UTF-8"}, "utf-8"),
@@ -41,10 +39,8 @@ from tandem.cli.view.terminal import Glyphs, Shown, Terminal, charset, own_envir
         ({"LANG": "en_GB.UTF-8", "LC_ALL": "", "LC_CTYPE": "de_DE.ISO-8859-1"}, "iso8859-1"),
         ({"LANG": "de_DE.ISO-8859-15@euro"}, "iso8859-15"),
         ({"LANG": "xx.nobody-has-this"}, "ascii"),
-    ],
-)
-def test_the_locale_says_which_characters_there_are(environment: dict[str, str], expected: str) -> None:
-    assert charset(environment) == expected
+    ):
+        assert charset(environment) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,12 +49,11 @@ def test_the_locale_says_which_characters_there_are(environment: dict[str, str],
         ("xterm-256color", {}, Terminal(True, True, "ascii")),
         ("vt100", {}, Terminal(True, False, "ascii")),
         ("dumb", {}, Terminal(False, True, "ascii")),
-        ("", {}, Terminal(False, True, "ascii")),
         ("of-the-year-2040", {"LANG": "C.UTF-8"}, Terminal(True, True, "utf-8")),
         ("xterm-256color", {"NO_COLOR": "1"}, Terminal(True, False, "ascii")),
     ],
 )
-def test_terminfo_says_what_can_be_drawn(term: str, more: dict[str, str], expected: Terminal) -> None:
+def test_terminfo_says_what_can_be_drawn(term, more, expected):
     # curses asks terminfo once in the life of a process
     asked = f"import sys; from tandem.cli.view.terminal import terminal; print(terminal(sys.stdin, {{'TERM': {term!r}, **{more}}}))"
     leader, follower = pty.openpty()
@@ -70,18 +65,15 @@ def test_terminfo_says_what_can_be_drawn(term: str, more: dict[str, str], expect
     assert told.stdout.strip() == repr(expected)
 
 
-def test_what_is_no_terminal_takes_no_screen() -> None:
+def test_what_is_no_terminal_takes_no_screen_and_the_environment_is_that_of_the_start(monkeypatch):
     assert not terminal(io.StringIO(), {"TERM": "xterm"}).screen
-
-
-def test_the_environment_is_that_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_CTYPE", "of-python's-own")
     assert own_environment().get("LC_CTYPE") != "of-python's-own"
     assert own_environment()["PATH"]
 
 
 @given(st.text())
-def test_no_text_commands_a_terminal_or_is_more_than_ascii_where_that_is_all(text: str) -> None:
+def test_no_text_commands_a_terminal_or_is_more_than_ascii_where_that_is_all(text):
     shown = Glyphs("ascii").text(text)
     assert shown.isascii()
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown)
@@ -90,12 +82,12 @@ def test_no_text_commands_a_terminal_or_is_more_than_ascii_where_that_is_all(tex
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S"])))
-def test_what_stands_in_is_as_wide(text: str) -> None:
+def test_what_stands_in_is_as_wide(text):
     assert [cell_len(Glyphs("ascii").text(c)) for c in text] == [cell_len(c) for c in text]
 
 
 @pytest.mark.parametrize("name", ["ascii", "iso8859-1", "cp437"])
-def test_the_whole_screen_fits_another_charset(name: str) -> None:
+def test_the_whole_screen_fits_another_charset(name):
     status = {**STATUS, "probe": "Köln\x1b[2J", "trouble": "the disk \N{SNOWMAN}"}
     console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
     with console.capture() as captured:
@@ -139,11 +131,8 @@ class Watcher:
     def __init__(self, path: Path, rows: int, columns: int, *options: str, **environment: str) -> None:
         self.leader, follower = pty.openpty()
         self.resize(rows, columns)
-        kept = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith("LC_") and k not in ("LANG", "NO_COLOR", "COLUMNS", "LINES")
-        }
+        own = re.compile("LC_.*|LANG|NO_COLOR|COLUMNS|LINES")
+        kept = {name: value for name, value in os.environ.items() if not own.fullmatch(name)}
         self.program = subprocess.Popen(
             [sys.executable, "-m", "tandem", "watch", "--socket", str(path), *options],
             stdin=follower,
@@ -183,7 +172,7 @@ def plain(shown: str) -> str:
 
 
 @pytest.fixture
-def collector(tmp_path: Path) -> Iterator[Collector]:
+def collector(tmp_path):
     made = Collector(tmp_path / "status.sock")
     yield made
     made.end()
@@ -195,7 +184,7 @@ def ended(watcher: Watcher) -> tuple[int, str]:
     return watcher.program.returncode, errors.decode()
 
 
-def test_it_draws_follows_a_new_size_at_once_and_leaves_the_terminal_as_it_was(collector: Collector) -> None:
+def test_it_draws_follows_a_new_size_at_once_and_leaves_the_terminal_as_it_was(collector):
     watcher = Watcher(collector.path, 24, 80, TERM="xterm-256color", LANG="C.UTF-8")
     first = watcher.until("pcap 34.0 MB")
     assert "\x1b[?1049h" in first
@@ -212,7 +201,7 @@ def test_it_draws_follows_a_new_size_at_once_and_leaves_the_terminal_as_it_was(c
     assert ended(watcher) == (0, "tandem: the collector ended\n")
 
 
-def test_a_collector_that_falls_silent_is_told_of(collector: Collector) -> None:
+def test_a_collector_that_falls_silent_is_told_of(collector):
     watcher = Watcher(collector.path, 24, 80, TERM="xterm-256color", LANG="C.UTF-8")
     watcher.until("NO WORD FOR")
     collector.tell(STATUS)
@@ -223,7 +212,7 @@ def test_a_collector_that_falls_silent_is_told_of(collector: Collector) -> None:
     assert ended(watcher)[0] == 0
 
 
-def test_a_monochrome_terminal_in_a_plain_locale_gets_ascii_and_no_colour(collector: Collector) -> None:
+def test_a_monochrome_terminal_in_a_plain_locale_gets_ascii_and_no_colour(collector):
     watcher = Watcher(collector.path, 24, 80, TERM="vt100", LANG="C")
     shown = watcher.until("pcap 34.0 MB")
     assert shown.isascii()
@@ -236,9 +225,7 @@ def test_a_monochrome_terminal_in_a_plain_locale_gets_ascii_and_no_colour(collec
 
 
 @pytest.mark.parametrize(("options", "environment"), [((), {"TERM": "dumb"}), (("--plain",), {"TERM": "xterm"})])
-def test_plain_lines_where_no_screen_is_wanted_or_possible(
-    collector: Collector, options: tuple[str, ...], environment: dict[str, str]
-) -> None:
+def test_plain_lines_where_no_screen_is_wanted_or_possible(collector, options, environment):
     watcher = Watcher(collector.path, 24, 80, *options, **environment)
     shown = watcher.until("waiting")
     assert "\x1b" not in shown
@@ -248,7 +235,7 @@ def test_plain_lines_where_no_screen_is_wanted_or_possible(
     assert ended(watcher) == (0, "")
 
 
-def test_json_is_a_status_a_line(collector: Collector) -> None:
+def test_json_is_a_status_a_line(collector):
     watching = subprocess.Popen(
         [sys.executable, "-m", "tandem", "watch", "--socket", str(collector.path), "--json"], stdout=subprocess.PIPE
     )

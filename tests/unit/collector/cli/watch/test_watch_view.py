@@ -93,60 +93,38 @@ STATUS: dict[str, Any] = {
     "captures_bytes": 34_000_000,
     "trouble": None,
 }
-SHOWN = (
-    *(
-        "probe-1",
-        "MOVING for 1:15",
-        "Alpha",
-        "EC25",
-        "eNB 1234/2",
-        "-91 dBm",
-        "no answer!!",
-        "65 %",
-        "35 %",
-        "48 ms",
-        "512 ms",
-    ),
-    *("MPTCP", "48.0 Mbit/s", "31.0 Mbit/s", "17.0 Mbit/s", "6.0 Mbit/s", "4 s of 8 s", "handover", "1234/2 → 1240/1"),
-    *(
-        "31.2 Mbit/s",
-        "connect: timeout",
-        "goodput, share, RTT; full bar",
-        "7440",
-        "(2 late)",
-        "8270 sent",
-        "3 rejected",
-    ),
-    *("34.0 MB", "█"),
-)
+SHOWN = """probe-1|MOVING for 1:15|Alpha|EC25|eNB 1234/2|-91 dBm|no answer!!|65 %|35 %|48 ms|512 ms|MPTCP|48.0 Mbit/s|31.0 Mbit/s
+17.0 Mbit/s|6.0 Mbit/s|4 s of 8 s|handover|1234/2 → 1240/1|31.2 Mbit/s|connect: timeout|goodput, share, RTT; full bar|7440|(2 late)
+8270 sent|3 rejected|34.0 MB|█"""
 
 
-def picture(status: dict[str, Any], width: int, height: int) -> str:
+def drawn(status: dict[str, Any], width: int, height: int, colours: str | None = None) -> str:
     console = Console(
-        file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None, legacy_windows=False
+        file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=colours, legacy_windows=False
     )
     with console.capture() as captured:
         console.print(screen(status, width, height), height=height)
     return captured.get()
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (100, 30), (200, 60)])
-def test_the_screen_shows_what_matters_and_fits(width: int, height: int) -> None:
-    shown = picture(STATUS, width, height)
+def fitting(status: dict[str, Any], width: int, height: int) -> str:
+    """What is drawn, which is no larger than was asked."""
+    shown = drawn(status, width, height)
     lines = shown.rstrip("\n").split("\n")
     assert len(lines) <= height
     assert all(len(line) <= width for line in lines)
-    for words in (*SHOWN, "fell back" if width >= 120 else "→ TCP"):
+    return shown
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_the_screen_shows_what_matters_and_fits(width, height):
+    shown = fitting(STATUS, width, height)
+    for words in (*re.split(r"[|\n]", SHOWN), "fell back" if width >= 120 else "→ TCP"):
         assert words in shown, (words, shown)
 
 
-def test_colours_carry_the_meaning() -> None:
-    console = Console(
-        file=io.StringIO(), width=120, height=40, force_terminal=True, color_system="standard", legacy_windows=False
-    )
-    with console.capture() as captured:
-        console.print(screen(STATUS, 120, 40), height=40)
-    shown = captured.get()
+def test_colours_carry_the_meaning():
+    shown = drawn(STATUS, 120, 40, "standard")
     assert re.search(r"\x1b\[1;94m +▶▶ MOVING", shown)  # notice: bright blue
     assert "\x1b[31mno answer!!" in shown  # poor: red
     assert "\x1b[1;31m, 3 rejected" in shown
@@ -154,24 +132,22 @@ def test_colours_carry_the_meaning() -> None:
     assert "\x1b[32m   48 ms" in shown  # good: green
 
 
-def test_a_collector_that_just_began_a_pause_and_trouble_are_shown_too() -> None:
+def test_a_collector_that_just_began_a_pause_and_trouble_are_shown_too():
     empty = {"type": "status", "probe": "p", "run": None, "spool": {}, "polls": {}, "modems": {}}
     empty |= {"events": [], "finished": []}
-    shown = picture(empty, 80, 24)
+    shown = fitting(empty, 80, 24)
     assert "STANDING STILL" in shown
     assert "no run now" in shown
-    young = modem(
-        "A", state=None, rat=None, rsrp_dbm=None, sinr_db=None, rsrq_db=None, enb_id=None, pci=None, history_rsrp_dbm=[]
-    )
-    assert "no poll yet" in picture({**empty, "modems": {"a": young}}, 80, 24)
-    status = copy.deepcopy(STATUS)
-    status["run"] = {**status["run"], "pairing": "sequential", "number": 2, "runs": []}
-    assert "pause before the next run" in picture(status, 80, 24)
-    assert "run 2 of 3" in picture(status, 80, 24)
-    assert "! the disk is full" in picture({**STATUS, "trouble": "the disk is full: records wait in memory"}, 80, 24)
+    unknown = dict.fromkeys(("state", "rat", "rsrp_dbm", "sinr_db", "rsrq_db", "enb_id", "pci"))
+    young = modem("A", **unknown, history_rsrp_dbm=[])
+    assert "no poll yet" in fitting({**empty, "modems": {"a": young}}, 80, 24)
+    paused = {**STATUS, "run": {**STATUS["run"], "pairing": "sequential", "number": 2, "runs": []}}
+    shown = fitting({**paused, "trouble": "the disk is full: records wait in memory"}, 80, 24)
+    for words in ("pause before the next run", "run 2 of 3", "! the disk is full"):
+        assert words in shown
 
 
-def test_plain_lines_tell_each_thing_once() -> None:
+def test_plain_lines_tell_each_thing_once():
     lines = Lines()
     first = lines.of(STATUS)
     assert sum("event" in line for line in first) == 2
@@ -187,14 +163,14 @@ def test_plain_lines_tell_each_thing_once() -> None:
     assert len(second) == 2
 
 
-def test_round_trips_are_told_where_they_are_on() -> None:
+def test_round_trips_are_told_where_they_are_on():
     answered, lost, none = ({"outcome": o, "rtt_ms": v} for o, v in (("answered", 41.3), ("lost", None), (None, None)))
     told = {"round_trips": {"a": answered, "b": lost, "c": none}}
     assert "round trips: a 41 ms, b lost, c –" in summary(told).splitlines()
     assert "round trip" not in summary({"round_trips": None}) + summary({})
 
 
-def test_summary_and_table_are_for_reading() -> None:
+def test_summary_and_table_are_for_reading():
     text = summary(STATUS)
     assert "probe-1: up 1:02:03, moving for 1:15" in text
     assert "path b: Beta, EC25, no answer, RSRP –" in text
@@ -204,18 +180,18 @@ def test_summary_and_table_are_for_reading() -> None:
     assert table[3].endswith("connect: timeout")
 
 
-def test_a_history_tells_silence_from_weakness() -> None:
+def test_a_history_tells_silence_from_weakness():
     rows = history([-125.0, None, -70.0], 3, 2, -125, -70, lambda _: "white")
     assert [row.plain for row in rows] == ["  █", "▁·█"]
 
 
 @given(st.floats(0, 1e12), st.floats(0, 1e12), st.integers(0, 200))
-def test_a_bar_is_as_wide_as_asked(value: float, most: float, width: int) -> None:
+def test_a_bar_is_as_wide_as_asked(value, most, width):
     assert len(bar(value, most, width, "white")) == width
 
 
 @given(st.floats(1, 1e12))
-def test_the_scale_holds_the_value_and_is_not_far_above(value: float) -> None:
+def test_the_scale_holds_the_value_and_is_not_far_above(value):
     assert value <= nice_ceiling(value) <= 2 * value
 
 
@@ -245,7 +221,7 @@ WELL: dict[str, Any] = {
 }
 
 
-def test_the_machine_in_one_line_and_each_sim() -> None:
+def test_the_machine_in_one_line_and_each_sim():
     line = health_line(WELL)
     assert line == "48 °C, supply was too low, disk 21.0 GB free (71 %), card worn 20 %, load 0.4"
     wide = health_line(WELL, 160)
@@ -259,7 +235,7 @@ def test_the_machine_in_one_line_and_each_sim() -> None:
     assert young == "SIM a: 3.2 GB of 10.0 GB since 2026-11-01, new on 2026-12-01"
 
 
-def test_status_names_machine_clock_and_what_is_wrong() -> None:
+def test_status_names_machine_clock_and_what_is_wrong():
     text = summary(WELL)
     assert "machine: 48 °C" in text
     assert "wrong (1):\n  - path b: its modem is silent, for 3 min, recovering: cfun was done" in text
@@ -271,7 +247,7 @@ def test_status_names_machine_clock_and_what_is_wrong() -> None:
     assert "clock: chrony, within 12 ms" in summary({"clock": GOOD}).splitlines()
 
 
-def test_plain_lines_name_a_wrong_once_while_its_duration_grows() -> None:
+def test_plain_lines_name_a_wrong_once_while_its_duration_grows():
     lines = Lines()
     first = lines.of(WELL)
     assert sum("wrong   path b" in line for line in first) == 1
@@ -285,21 +261,16 @@ def test_plain_lines_name_a_wrong_once_while_its_duration_grows() -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 16)])
-@pytest.mark.parametrize("told", [[], [*WELL["wrong"], "the clock was never set"]])
-def test_the_screen_has_a_line_of_health_and_fits(width: int, height: int, told: list[str]) -> None:
-    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
-    console.print(screen({**WELL, "wrong": told}, width, height))
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    lines = shown.rstrip("\n").split("\n")
-    assert len(lines) <= height
-    assert all(len(line) <= width for line in lines)
-    assert ("! path b: its modem is silent" in shown) == bool(told)
-    assert ("! the clock was never set" in shown) == (len(told) == 2)
-    assert "supply was too low!" in shown
-    assert "tandem status" not in shown
+def test_the_screen_has_a_line_of_health_and_fits(width, height):
+    for told in ([], [*WELL["wrong"], "the clock was never set"]):
+        shown = fitting({**WELL, "wrong": told}, width, height)
+        assert ("! path b: its modem is silent" in shown) == bool(told)
+        assert ("! the clock was never set" in shown) == bool(told)
+        assert "supply was too low!" in shown
+        assert "tandem status" not in shown
 
 
-def test_the_last_line_of_what_is_wrong_says_how_many_more_there_are() -> None:
+def test_the_last_line_of_what_is_wrong_says_how_many_more_there_are():
     (one, two) = wrong_rows({**WELL, "wrong": ["first", "second", "third", "fourth"]}, 80, 2)
     assert one.plain == " ! first"
     assert two.plain == " ! second  (+2: tandem status)"
@@ -316,9 +287,8 @@ def row(**more: Any) -> tuple[str, list[str]]:
 OVER = {**SIM, "expected_bytes": 14 * 10**9}
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
+def test_what_is_not_well_comes_first_and_reversed():
+    for more, words in (
         ({"health": {**HEALTH, "undervoltage": True}}, "SUPPLY TOO LOW"),
         ({"clock": {"synchronised": False}}, "CLOCK NOT SET"),
         ({"spool": {"pending": 900}, "health": {**HEALTH, "spool_oldest_s": 7200.0}}, "spool 900, 2:00:00 old"),
@@ -326,26 +296,23 @@ OVER = {**SIM, "expected_bytes": 14 * 10**9}
         ({"sims": {"b": OVER}}, "SIM b 140 % forecast"),
         ({"health": {**HEALTH, "disk_free_bytes": 10**8}}, "disk 100 MB free (1 %)"),
         ({"health": {**HEALTH, "processor_temperature_degc": 84.2}}, "84 °C"),
-    ],
-)
-def test_what_is_not_well_comes_first_and_reversed(more: dict[str, Any], words: str) -> None:
-    plain, reversed_ = row(**more)
-    assert reversed_ == [words]
-    assert plain.lstrip().startswith(words)
+    ):
+        plain, reversed_ = row(**more)
+        assert reversed_ == [words]
+        assert plain.lstrip().startswith(words)
 
 
-def test_what_is_well_is_not_reversed_and_what_is_fair_bears_its_mark() -> None:
-    plain, reversed_ = row(
-        clock={"synchronised": True, "vouched": True, "source": "chrony", "error_ms": 2.6}, spool={"pending": 4}
-    )
+def test_what_is_well_is_not_reversed_and_what_is_fair_bears_its_mark():
+    clock = {"synchronised": True, "vouched": True, "source": "chrony", "error_ms": 2.6}
+    plain, reversed_ = row(clock=clock, spool={"pending": 4})
     assert reversed_ == []
     assert plain.lstrip().startswith("supply was too low!  48 °C")
     assert "48 °C  clock chrony ±3 ms  spool 4  SIM a 32 %" in plain
-    later, _ = row(clock={"synchronised": True, "vouched": False, "source": "gpsd", "error_ms": 2.6, "age_s": 400.0})
+    later, _ = row(clock={**clock, "vouched": False, "source": "gpsd", "age_s": 400.0})
     assert "clock gpsd ±3 ms, 6:40 ago!" in later
 
 
-def test_more_that_is_not_well_than_fits_is_counted() -> None:
+def test_more_that_is_not_well_than_fits_is_counted():
     sims = dict.fromkeys("abcdef", OVER)
     plain, reversed_ = row(sims=sims, health={**HEALTH, "undervoltage": True})
     assert plain.rstrip().endswith("+4")
@@ -357,7 +324,7 @@ anything = st.one_of(st.none(), st.booleans(), st.integers(0, 2**63), st.floats(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(HEALTH)), anything), st.integers(20, 120))
-def test_any_health_fits_its_line(health: dict[str, Any], width: int) -> None:
+def test_any_health_fits_its_line(health, width):
     assert len(health_line({"health": health}, width)) <= width
 
 
@@ -365,9 +332,8 @@ GOOD = {"synchronised": True, "vouched": True, "source": "chrony", "error_ms": 1
 GOOD |= {"system_error_ms": 0.1, "steps": []}
 
 
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
+def test_the_clock_in_words():
+    for state, words in (
         (GOOD, "chrony, within 12 ms"),
         (GOOD | {"vouched": False, "age_s": 3700.0}, "chrony, within 12 ms, last vouched for 1:01:40 ago"),
         (GOOD | {"system_error_ms": 5e6}, "chrony, within 12 ms; the system's clock is 5000 s off"),
@@ -375,7 +341,5 @@ GOOD |= {"system_error_ms": 0.1, "steps": []}
         (GOOD | {"source": "system", "error_ms": None}, "the system's clock as it stands, nobody vouches for it"),
         ({"synchronised": False, "trouble": "no chronyd answers"}, "no chronyd answers"),
         ({}, "not synchronised: records wait for their time"),
-    ],
-)  # fmt: skip
-def test_words(state: dict[str, Any], words: str) -> None:
-    assert clock_words(state) == words
+    ):
+        assert clock_words(state) == words

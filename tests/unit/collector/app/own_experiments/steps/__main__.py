@@ -46,7 +46,7 @@ class Steps:
             "connect_ms": {"b": 5},
             "bytes_by_path": {"b": {"received": 5, "sent": 0}},
         }
-        return Outcome(result, failure, {"kernel": "any"})  # type: ignore[arg-type]
+        return Outcome(result, failure, {"kernel": "any"})
 
 
 sys.exit(main(Steps()))

@@ -25,12 +25,12 @@ print(heard)
 """
 
 
-def test_a_signal_at_any_instant_of_a_wait_is_no_deadlock() -> None:
+def test_a_signal_at_any_instant_of_a_wait_is_no_deadlock():
     done = subprocess.run([sys.executable, "-c", STORM], capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.stderr) == ("3000\n", "")
 
 
-def test_all_who_wait_are_woken_and_a_timeout_is_no_stop() -> None:
+def test_all_who_wait_are_woken_and_a_timeout_is_no_stop():
     flag = StopFlag()
     assert not flag.wait(0.001)
     assert not flag.wait(-1)
