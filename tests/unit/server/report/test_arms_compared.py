@@ -44,11 +44,8 @@ def made(values, arms=ARMS, experiment="dash", key="goodput_bit_per_s", order=No
             value = values[block].get(arm, "absent")
             if value == "absent":
                 continue
-            one = json.loads(json.dumps(template))
-            one["id"] = f"run-{block}-{arm}"
-            one["kind"] = "any"
+            one = template | {"id": f"run-{block}-{arm}", "kind": "any", "steering": {"policy": arm, "decisions": []}}
             one["parameters"] = {"kind": "mptcp", "path": "a", "seconds": 20}
-            one["steering"] = {"policy": arm, "decisions": []}
             one["result"] = None if value is None else {key: value} if not isinstance(value, dict) else value
             one["failure"] = {"reason": "timeout", "retry": True} if value is None else None
             place = {"step": "plays", "number": block * len(arms) + number, "repetition": block, "arm": arms.index(arm)}
