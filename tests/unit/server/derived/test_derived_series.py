@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -188,15 +187,13 @@ def seconds_of(log):
     found = {}
     with log.open() as file:
         for row in csv.DictReader(file):
-            day, clock = row["Timestamp"].split("_")
-            at = datetime.strptime(f"{day} {clock}", "%Y.%m.%d %H.%M.%S").replace(tzinfo=UTC)
-            midnight = datetime(at.year, at.month, at.day, tzinfo=UTC)
             if "-" in (row["RSRP"], row["RAWCELLID"]):
                 continue
+            hours, minutes, seconds = map(int, row["Timestamp"].split("_")[1].split("."))
             place = {"latitude": float(row["Latitude"]), "longitude": float(row["Longitude"])}
-            told = {"rsrp": float(row["RSRP"]), "eci": int(row["RAWCELLID"]), **place}
-            found[int((at - midnight).total_seconds())] = told
-    return [{"t": t, **found[t]} for t in sorted(found)]
+            t = hours * 3600 + minutes * 60 + seconds
+            found[t] = {"t": t, "rsrp": float(row["RSRP"]), "eci": int(row["RAWCELLID"]), **place}
+    return [found[t] for t in sorted(found)]
 
 
 def metres(a, b):

@@ -144,43 +144,31 @@ GAP = (97.0, 109.0)
 
 def restarted(other_boot: bool, spool: str | None = None) -> tuple[MemorySource, list[dict], int]:
     """The campaign's records without those of the gap, numbered anew; what came after it in ``other_boot`` with its own clock."""
-    shift_ns = START_MONOTONIC_NS + round(GAP[1] * 1e9) - 20 * 10**9
+    began_ns, shift_ns = START_UTC_NS + round(GAP[1] * 1e9), START_MONOTONIC_NS + round(GAP[1] * 1e9) - 20 * 10**9
+    begun = {"detail": "started", "monotonic_ns": START_MONOTONIC_NS + round(GAP[1] * 1e9)}
+    told = [("event", 0, Row(began_ns, {"probe": PROBE, "boot": BOOT, "kind": "collector_start"}, begun))]
+    told += [
+        (name, number, row)
+        for name, number, row in WHOLE.source.points
+        if number is None or not GAP[0] <= (row.utc_ns - START_UTC_NS) / 1e9 < GAP[1]
+    ]
     points, seq = [], 0
-
-    def moved(row: Row, seq: int | None) -> Row:
-        after = row.utc_ns >= START_UTC_NS + round(GAP[1] * 1e9)
-        tags, fields = dict(row.tags), dict(row.fields)
-        if seq is not None:
-            fields["seq"] = seq
-            if other_boot and after:  # the server's own records stay in its boot
-                tags["boot"], fields["monotonic_ns"] = OTHER, int(fields["monotonic_ns"]) - shift_ns
-        return Row(row.utc_ns, tags, fields)
-
-    def add(name: str, row: Row, numbered: bool) -> None:
-        nonlocal seq
-        seq += numbered
-        points.append((name, seq if numbered else None, moved(row, seq if numbered else None)))
-
-    begun = False
-    for name, number, row in sorted(WHOLE.source.points, key=lambda point: point[2].utc_ns):
-        t = (row.utc_ns - START_UTC_NS) / 1e9
-        if GAP[0] <= t < GAP[1] and number is not None:
+    for name, number, row in sorted(told, key=lambda point: point[2].utc_ns):
+        if number is None:  # the server's own records stay in its boot
+            points.append((name, None, row))
             continue
-        if t >= GAP[1] and not begun:
-            begun = True
-            at = START_UTC_NS + round(GAP[1] * 1e9)
-            fields = {"detail": "started", "monotonic_ns": START_MONOTONIC_NS + round(GAP[1] * 1e9)}
-            add("event", Row(at, {"probe": PROBE, "boot": BOOT, "kind": "collector_start"}, fields), numbered=True)
-        add(name, row, number is not None)
-    if spool is not None:
-        for boot in (BOOT, OTHER):
-            at = max(row.utc_ns for _, n, row in points if n and row.tags["boot"] == boot)
-            mono = next(row.fields["monotonic_ns"] for _, n, row in points if n and row.utc_ns == at)
-            row = Row(at, {"probe": PROBE, "boot": boot}, {"spool": spool, "made": seq, "monotonic_ns": mono})
-            points.append(("spool", None, row))
+        seq += 1
+        tags, fields = dict(row.tags), {**row.fields, "seq": seq}
+        if other_boot and row.utc_ns >= began_ns:
+            tags["boot"], fields["monotonic_ns"] = OTHER, int(fields["monotonic_ns"]) - shift_ns
+        points.append((name, seq, Row(row.utc_ns, tags, fields)))
+    for boot in (BOOT, OTHER) if spool is not None else ():
+        last = max((row for _, n, row in points if n and row.tags["boot"] == boot), key=lambda row: row.utc_ns)
+        fields = {"spool": spool, "made": seq, "monotonic_ns": last.fields["monotonic_ns"]}
+        points.append(("spool", None, Row(last.utc_ns, {"probe": PROBE, "boot": boot}, fields)))
     manifests = copy.deepcopy(WHOLE.manifests)
-    for manifest in manifests:
-        if other_boot and manifest["started_utc_ns"] >= START_UTC_NS + round(GAP[1] * 1e9):
+    for manifest in manifests if other_boot else ():
+        if manifest["started_utc_ns"] >= began_ns:
             manifest["boot"] = OTHER
             for key in ("started_monotonic_ns", "ended_monotonic_ns"):
                 manifest[key] -= shift_ns

@@ -16,7 +16,6 @@ import dask_here
 import folders
 import numpy as np
 from captures_server import ENVIRONMENT, HALVES, NO_CAPTURE, PLAIN, RUN, A, B, Server
-from test_analyse_dask import until_workers
 
 from support import capture_scenes
 from support.captures import ACK, EPOCH, MS, S, dss, pcap
@@ -271,9 +270,7 @@ def test_the_worker_and_a_cluster_make_the_same_of_a_bucket(filled, tmp_path, ca
     pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/lock.txt")
     shutil.rmtree(filled.folder / "traces/probe-1/.tables")
     filled.registry.trace_tables.again()
-    (tmp_path / "cluster").mkdir()
     with dask_here.started(tmp_path / "cluster", workers=1) as cluster:
-        until_workers(cluster, 1)
         assert main(["traces", "analyse", "--dask", cluster.address, "--json", "--config", str(config)]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["analysed"], [one["name"] for one in told["failed"]]) == (3, ["captures/two-a.pcap"])
