@@ -38,7 +38,7 @@ def folder(original: Path, tmp_path: Path) -> Path:
 
 def everything(folder: Path, source=MADE.source, ledger=None) -> tuple[list[str], dict]:
     e = evaluate(load(folder), source, MADE.ledger() if ledger is None else ledger)
-    with pictures.none():  # test_figures_hostile draws what odd manifests make
+    with pictures.none():  # test_figures_of_papers draws what odd manifests make
         drawn = figures(e)
     assert page_of(e, drawn).startswith("<!doctype html>")
     told = summary(e)
