@@ -179,7 +179,6 @@ def test_what_was_broken_off_between_hour_and_day_is_made_whole(registry, store,
 
 FOLDER = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[5] / "shared")) / "data" / "drives"
 LOGS = ("drive-download-a.csv", "drive-video-b.csv", "static-download-a.csv")
-START = 1_576_368_000 // 86_400 * 86_400 * S
 
 
 def seconds_of(log):
@@ -209,16 +208,15 @@ def test_a_drive_is_counted_as_its_log_has_it(registry, store, name):
         pytest.skip(f"no drive logs in {FOLDER} (set TANDEM_SHARED to the folder that holds data/drives)")
     seconds = seconds_of(log)
     ride = driven(seconds, START)
-    for i in range(0, len(ride.lines), 5000):
-        assert store.write(ride.lines[i : i + 5000]) == []
-    DerivedSeries(registry, store, Debounce(0)).once(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
+    send(store, ride.lines)
+    series_of(registry, store).once(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
 
-    def asked(of, measurement="coverage_day", policy="hour"):
-        (found,) = store.query(f'SELECT {of} FROM "{policy}"."{measurement}"')  # noqa: S608  constants of this test
+    def asked(of):
+        (found,) = store.query(f'SELECT {of} FROM "hour"."coverage_day"')  # noqa: S608  constants of this test
         return found.rows[0][1]
 
-    def total(field, **where):
-        return asked(f'sum("{field}")', **where)
+    def total(field):
+        return asked(f'sum("{field}")')
 
     assert total("polls") == total("rsrp_dbm_count") == len(seconds)
     assert total("rsrp_dbm_sum") == pytest.approx(sum(s["rsrp"] for s in seconds))
