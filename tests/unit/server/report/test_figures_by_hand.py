@@ -235,21 +235,6 @@ def test_impairments_together_by_hand():
     assert other.phi.value == told.phi.value
 
 
-def test_the_table_has_each_path_and_the_best_at_the_same_instants_and_a_curve_ends_at_its_loss():
-    told = rows(quantiles(trips(a=[30.0] * 99 + [NONE], b=[50.0] * 98 + [NONE, NONE, 70.0])))
-    columns = ("path", "n", "p50_ms", "lost", "p99_ms", "p99.9_ms")
-    assert [tuple(row[column] for column in columns) for row in told] == [
-        ("Arctel", 100, 30.0, 0.01, 30.0, None),
-        ("Borealis", 100, 50.0, 0.02, None, None),
-        ("best of two", 100, 30.0, 0.01, 30.0, None),
-    ]
-    told = rows(tail(trips(a=[30.0, 40.0, NONE, 60.0], b=[50.0, NONE, NONE, 70.0])))
-    assert {row["series"]: row["n"] for row in told} == dict.fromkeys(("Arctel", "Borealis", "best of two"), 4)
-    assert {row["series"]: row["y"] for row in told} == pytest.approx(
-        {"Arctel": 0.25, "Borealis": 0.5, "best of two": 0.25}
-    )
-
-
 def test_beside_two_modems_a_third_path_takes_no_instants_away():
     three = trips(a=[30.0, 900.0, 30.0], b=[50.0, 900.0, 50.0], wifi=[5.0])
     assert [row["n"] for row in rows(quantiles(three))] == [1, 1, 1, 1]
