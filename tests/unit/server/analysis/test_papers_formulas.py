@@ -11,6 +11,7 @@ from tandem_server.analysis import estimates
 from tandem_server.analysis.events import (
     NetworkEvent,
     apart,
+    factor_per_2_db,
     following,
     overlap,
     per_five_minutes,
@@ -212,3 +213,11 @@ def test_without_labels_what_the_bench_played_and_without_that_it_says_so():
     assert (bare.fit, bare.runs["r"].mobility) == (None, None)
     assert "no fit was given (report --mobility FILE)" in bare.accuracy_text()
     assert run_classes(Times([], None, spans, [], {"r": (0.0, 10.0, None)})).runs["r"] == Judged(None, None)
+
+
+def test_the_papers_factor_for_two_decibels():
+    assert factor_per_2_db([-6, -8, -10], [2.0, 3.4, 5.78]) == pytest.approx(1.7)
+    assert factor_per_2_db([6, 6, 6], [1.0, 2.0, 3.0]) is None
+    assert factor_per_2_db([6, 8], [1.0, 2.0]) is None
+    with pytest.raises(ValueError, match="above 0"):
+        factor_per_2_db([6, 8, 10], [1.0, 0.0, 2.0])

@@ -26,6 +26,7 @@ from tandem_server.analysis.round_trips import (
     WINDOW_S,
     PathTrips,
     after_each_other,
+    ccdf,
     joint,
     quantile,
     together,
@@ -276,3 +277,25 @@ def test_kits_with_the_same_operators_are_one_joint_tail_and_others_stand_apart(
     assert [panel.title for panel in tail(pool).panels] == ["Arctel + Borealis", "Arctel + Third"]
     windows = after_each_other([joint(list(kit.round_trips.values())) for kit in (one, other)]).t_s // WINDOW_S
     assert windows.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_the_tail_ends_where_the_losses_begin_and_is_kept_whole_of_many_values():
+    told = [(10.0, 0.6), (20.0, 0.4), (30.0, 0.2)]
+    assert ccdf(np.array([10.0, 10.0, 20.0, 30.0, NONE])) == [pytest.approx(point) for point in told]
+    assert ccdf(np.array([10.0, 20.0])) == [(10.0, 0.5)]  # nothing took longer than the longest
+    assert ccdf(np.array([NONE])) == []
+    values = np.arange(1.0, 100_001.0)
+    points = ccdf(values, most=200)
+    assert len(points) <= 200
+    assert points == sorted(points)
+    assert points[0][0] == 1.0
+    assert [x for x, _ in points[-50:]] == list(np.arange(99_950.0, 100_000.0))
+    assert all(share == pytest.approx(1 - x / 100_000) for x, share in points)
+
+
+def test_paths_that_are_never_impaired_or_always_have_no_correlation():
+    fine = joint(list(trips(a=[30.0] * 5, b=[30.0, NONE, 30.0, 30.0, 30.0]).round_trips.values()))
+    told = together(fine, 0, 1)
+    assert (told.alone.value, told.given, told.phi) == (0.2, None, None)
+    always = together(joint(list(trips(a=[NONE] * 3, b=[NONE] * 3).round_trips.values())), 0, 1)
+    assert (always.given.value, always.phi) == (1.0, None)

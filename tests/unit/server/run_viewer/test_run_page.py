@@ -195,6 +195,13 @@ def test_nothing_that_a_probe_sends_becomes_markup(alone, wild, experiment):
     json.loads(json.dumps(run_to_dict(account), allow_nan=False))
 
 
+def test_a_files_name_that_is_no_text_is_shown_as_a_file_that_is_not_here(alone):
+    told = json.loads(json.dumps(manifest(files=[{"name": "\ud800", "bytes": 1, "sha256": "\udfff"}])))
+    alone.registry.runs.put(RUN, "probe-1", told)
+    page = Page(encoded(render(account_of(alone.registry, "no database", RUN))).decode())
+    assert "not here" in page.text
+
+
 def test_events_and_tags_from_a_probe_are_text(arrived, reader):
     told = arrived.whole_run()
     now = told["started_utc_ns"] + 10**9
