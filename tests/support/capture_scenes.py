@@ -19,7 +19,6 @@ from support.captures import (
     first_dsn,
     mss,
     multipath,
-    option,
     scale,
     timestamps,
     token,
@@ -92,10 +91,6 @@ class Multipath:
 
     def acknowledge(self, end: End, at_ns: int, relative: int, data: int) -> None:
         end(at_ns, C0 + 1, S0 + 1 + relative, ACK, 0, dss(ack=self.to_client + data))
-
-
-def unknown_option() -> bytes:
-    return option(254, b"\xf9\x89x")
 
 
 def two_subflows(version: int = 1) -> Multipath:

@@ -1,4 +1,5 @@
-"""Mohan's figures as numbers, at their borders; estimates with their intervals."""
+"""Mohan's figures as numbers, at their borders; estimates with their intervals; mobility classes by how often events came: the fit, what
+leaving one out says of it, and each run's window, by hand."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +8,6 @@ import numpy as np
 import pytest
 
 from tandem_server.analysis import estimates
-from tandem_server.analysis.estimates import Box, box, cdf, ellipse
 from tandem_server.analysis.events import (
     NetworkEvent,
     apart,
@@ -19,11 +19,22 @@ from tandem_server.analysis.events import (
     up_to_and_over,
     windows,
 )
-from tandem_server.analysis.mobility_classes import class_of
+from tandem_server.analysis.mobility_classes import (
+    LABELLED,
+    PLAYED,
+    Classifier,
+    Fit,
+    Judged,
+    Times,
+    as_json,
+    fit,
+    from_json,
+    run_classes,
+)
 
 
-@pytest.mark.parametrize("level", [0.95, 0.8, 0.5])
-def test_a_median_of_21_has_the_order_statistics_that_the_binomial_gives(level):
+def test_a_median_of_21_has_the_order_statistics_that_the_binomial_gives():
+    level = 0.8
     values = [float(v * v) for v in range(1, 22)]
     # The resamples' median is at most the k-th value when at least 11 of 21 draws are: Bin(21, k/21).
     at_most = {
@@ -41,13 +52,6 @@ def test_intervals_are_the_same_in_any_order_and_few_values_have_none():
     assert estimates.median(values, seed=1).value == estimates.median(values, seed=2).value
     few = [estimates.median(some) for some in ([], [math.nan], [4.0], [4.0, 6.0], [4.0] * 5)]
     assert few == [None, None, (4.0, None, None, 1), (5.0, None, None, 2), (4.0, 4.0, 4.0, 5)]
-
-
-def test_many_values_are_drawn_in_parts():
-    values = list(np.random.default_rng(1).normal(10, 1, 4001))
-    found = estimates.median(values)
-    # The median's standard error of a normal sample: 1.2533 / √n.
-    assert found.high - found.low == pytest.approx(2 * 1.96 * 1.2533 / math.sqrt(4001), rel=0.2)
 
 
 def test_rates_and_shares_have_intervals_at_their_ends_too():
@@ -139,31 +143,81 @@ def test_silence_is_out_of_range_and_what_is_not_seen_to_recover_says_why() -> N
     assert recovery(*sampled(lambda t: None if t < 18.1 else 50), 20.0, math.inf, 60.0).why == "just_begun"
 
 
+POLLED = (0.0, 1800.0)
+
+
+def test_the_threshold_between_low_and_high_speed():
+    found = fit({"low": [1.0, 2.0, 3.0], "high": [7.0, 8.0, 9.0]})
+    assert found == (Classifier(("low", "high"), (5.0,)), 1.0, 6, ((3, 0), (0, 3)))
+    assert [found.classifier.of(v) for v in (4.999, 5.0)] == ["low", "high"]
+    one = fit({"low": [1.0], "high": [2.0]})
+    assert (one.classifier.bounds, one.accuracy, one.judged) == ((1.5,), None, 0)
+    assert fit({"low": [1.0], "high": [5.0, 6.0]})[1:] == (1.0, 2, ((0, 0), (0, 2)))
+    assert fit({"low": [1.0], "high": [], "moving": [3.0]}) is None
+    # 8.5 lies among the other class: it is judged wrong when it is left out.
+    wrong = fit({"low": [1.0, 2.0, 3.0, 8.5], "high": [7.0, 8.0, 9.0]})
+    assert (wrong.accuracy, wrong.confusion) == (pytest.approx(6 / 7), ((3, 1), (0, 3)))
+
+
+def test_a_fit_goes_through_a_file():
+    found = fit({"low": [1.0, 2.0, 3.0, 8.5], "high": [7.0, 8.0, 9.0]})
+    assert from_json(as_json(found, "x")) == (found, "x")
+    for change in (
+        {"format": "other"},
+        {"bounds_per_five_minutes": []},
+        {"classes": ["low", "fast"]},
+        {"judged": None},
+    ):
+        with pytest.raises(ValueError, match="no fit of mobility classes"):
+            from_json({**as_json(found, "x"), **change})
+    with pytest.raises(ValueError, match="no fit"):
+        from_json([])
+
+
+def walk_and_drive():
+    """Five minutes each by turns: on foot an event a minute, in a car five."""
+    spans = [(300.0 * n, 300.0 * (n + 1), ("low", "high")[n % 2]) for n in range(6)]
+    events = [a + k * (60 if name == "low" else 12) for a, b, name in spans for k in range(5 if name == "low" else 25)]
+    return spans, events
+
+
+def test_a_campaign_with_labelled_runs_is_fitted_on_them():
+    spans, events = walk_and_drive()
+    runs = {f"r{n}": span for n, span in enumerate(spans)}
+    found = run_classes(Times(events, POLLED, spans, [], runs))
+    assert found.fitted_on == f"6 windows of about 300 s of {LABELLED}"
+    assert (found.fit.classifier.bounds, found.fit.accuracy) == ((15.0,), 1.0)
+    assert found.runs == {f"r{n}": (Judged(5.0, "low"), Judged(25.0, "high"))[n % 2] for n in range(6)}
+    assert found.as_json()["confusion"] == [[3, 0], [0, 3]]
+    assert "right for 100 % of 6" in found.accuracy_text()
+
+
+def test_a_runs_window_is_five_minutes_about_it_but_not_into_runs_of_another_label():
+    runs = {"walk": (280.0, 290.0, "low"), "drive": (310.0, 320.0, "high"), "free": (600.0, 610.0, None)}
+    given = Fit(Classifier(("low", "high"), (10.0,)), None, 0, ((0, 0), (0, 0))), "given: elsewhere"
+    found = run_classes(Times([100.0, 200.0, 295.0, 312.0, 700.0], POLLED, [], [], runs), given)
+    # Walk: 135 to 310, of 200 and 295; drive: 290 to 465, of 295 and 312; free: 455 to 755, of 700.
+    rates = [found.runs[run].per_five_minutes for run in runs]
+    assert rates == [pytest.approx(2 * 300 / 175), pytest.approx(2 * 300 / 175), pytest.approx(1.0)]
+    assert found.fitted_on == "given: elsewhere"
+
+
+def test_without_labels_what_the_bench_played_and_without_that_it_says_so():
+    spans, events = walk_and_drive()
+    assert run_classes(Times(events, POLLED, [], spans, {})).fitted_on.endswith(PLAYED)
+    assert run_classes(Times(events, POLLED, spans[:1], spans, {})).fitted_on.endswith(PLAYED)
+    # One span of each class: windows of a minute, five each.
+    short = run_classes(Times(events, POLLED, spans[:2], spans, {}))
+    assert (short.fitted_on, short.fit.judged) == (f"10 windows of about 60 s of {LABELLED}", 10)
+    bare = run_classes(Times(events, POLLED, [], [], {"r": (0.0, 10.0, None)}))
+    assert (bare.fit, bare.runs["r"].mobility) == (None, None)
+    assert "no fit was given (report --mobility FILE)" in bare.accuracy_text()
+    assert run_classes(Times([], None, spans, [], {"r": (0.0, 10.0, None)})).runs["r"] == Judged(None, None)
+
+
 def test_the_papers_factor_for_two_decibels():
     assert factor_per_2_db([-6, -8, -10], [2.0, 3.4, 5.78]) == pytest.approx(1.7)
     assert factor_per_2_db([6, 6, 6], [1.0, 2.0, 3.0]) is None
     assert factor_per_2_db([6, 8], [1.0, 2.0]) is None
     with pytest.raises(ValueError, match="above 0"):
         factor_per_2_db([6, 8, 10], [1.0, 0.0, 2.0])
-
-
-def test_an_ellipse_is_one_standard_deviation_wide():
-    """x: 0, 0, 2, 2 has mean 1 and variance 4/3; y the same; they are independent."""
-    found = ellipse([0, 0, 2, 2], [0, 2, 0, 2])
-    assert found == pytest.approx((1, 1, math.sqrt(4 / 3), math.sqrt(4 / 3), 0, 4))
-    assert max(x for x, _ in found.outline()) == pytest.approx(1 + math.sqrt(4 / 3))
-    line = ellipse([0, 1, 2], [0, 10, 20])
-    assert line.correlation == pytest.approx(1)
-    assert all(y == pytest.approx(10 * x) for x, y in line.outline())
-    assert ellipse([1, 2], [1, 2]) is None
-    assert ellipse([1, 1, 1], [1, 2, 3]).correlation == 0
-
-
-def test_boxes_distributions_and_mobility_classes():
-    assert box([float(v) for v in range(11)]) == Box(1.0, 2.5, 5.0, 7.5, 9.0, 11)
-    assert box([math.nan]) is None
-    assert cdf([2.0, 1.0, 2.0, 4.0]) == [(1.0, 0.25), (2.0, 0.75), (4.0, 1.0)]
-    assert cdf([float(v) for v in range(1000)], most=4) == [(249.0, 0.25), (499.0, 0.5), (749.0, 0.75), (999.0, 1.0)]
-    assert cdf([]) == []
-    told = [class_of(*words) for words in (("Driving", "still"), ("", "walk"), ("lunch", "moving"), ("", None))]
-    assert told == ["high", "low", "moving", None]

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from tandem_server.analysis.captures import Connection, matched
-from tandem_server.analysis.events import recovery
 from tandem_server.analysis.folder import Capture
-from tandem_server.analysis.radio_packets import COLUMNS, Binned, Flow, RadioEvent, as_csv, joined
+from tandem_server.analysis.radio_packets import Binned, Flow, RadioEvent, joined
 
 WIDTH_NS = 100_000_000
 
@@ -127,19 +126,17 @@ def test_a_subflow_that_an_event_silences_for_good_is_out_of_range_to_the_end(ev
     assert row["goodput_loss"] == pytest.approx(1, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "events", "why", "during"),
-    [
-        (22.0, ((20.0, "a", -6.0),), "run_ended", 2.0),
-        (60.0, ((20.0, "a", -6.0), (24.0, "a", None)), "next_event", 4.0),
-        (90.0, ((20.0, "a", -6.0),), "not_recovered", 60.0),
-    ],
-)
-def test_what_does_not_come_back_says_why(seconds, events, why, during):
-    data = binned((always(1000), raised(200.0, 20, 999)), seconds=seconds)
-    row = joined(radio(*events), flows(("a", 0), seconds=seconds), data).rows[0]
-    assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
-    assert row["during_s"] == pytest.approx(during)
+def test_what_does_not_come_back_says_why():
+    drop, handover = (20.0, "a", -6.0), (24.0, "a", None)
+    for seconds, events, why, during in (
+        (22.0, (drop,), "run_ended", 2.0),
+        (60.0, (drop, handover), "next_event", 4.0),
+        (90.0, (drop,), "not_recovered", 60.0),
+    ):
+        data = binned((always(1000), raised(200.0, 20, 999)), seconds=seconds)
+        row = joined(radio(*events), flows(("a", 0), seconds=seconds), data).rows[0]
+        assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
+        assert row["during_s"] == pytest.approx(during)
 
 
 def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
@@ -155,53 +152,32 @@ def test_only_connections_with_data_are_joined_and_bins_without_packets_are_noth
     assert (row["goodput_during_bit_per_s"], row["goodput_loss"], row["during_s"]) == (0.0, 1.0, 1.0)
 
 
-def test_it_is_the_figures_recovery_of_the_bins_middles():
-    drawn = np.random.default_rng(7)
-    series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
-    data = binned(*series, seconds=200.0)
-    events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
-    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, gap_s=0.0)
-    compared = 0
-    times = [*sorted(event.t_ns / 1e9 for event in events), math.inf]
-    for row in made.rows:
-        mine = data.flow == int(row["run"].removeprefix("run-"))
-        next_s = next(t for t in times if t > row["t_s"])
-        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"], next_s, 200.0)
-        assert (row["rtt_before_ms"], row["why"]) == (pytest.approx(found.level_ms), found.why)
-        assert (row["t_r_s"] is None and found.why) or row["t_r_s"] == pytest.approx(found.t_r_s)
-        assert row["rtt_peak_ms"] == pytest.approx(found.peak_ms + 1)
-        compared += 1
-    assert compared > 20
-
-
-def test_the_table_has_every_column():
-    nothing = of_columns(*(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3)
-    made = joined(radio(), flows(), nothing)
-    assert made.rows == []
-    assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
-
-
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.1.1"}
 
 
-class Seen(list):
-    """Connections of captures, one subflow each."""
-
-    def add(self, file, carried, *, tokens=(None, None), address="10.0.0.1", port=8480, opener_port=40_000):
-        name, server, multipath = f"/x/{file}", ("192.0.2.9", port), tokens != (None, None)
-        number = sum(one.file == name for one in self)
-        subflow = {"subflow": number, "opener_address": address, "rtt_method": {1: "timestamp"}}
-        self.append(Connection(name, number, multipath, opener_port, server, tokens, (100, carried), [subflow]))
-
-    def made(self, manifests, *captures):
-        listed = [Capture(f"captures/{file}", 0, None, run, path, False) for file, run, path in captures]
-        return matched(manifests, listed, sorted(self, key=lambda one: one.file))
+CAPTURE = "pair-1-a.pcap"
 
 
-def manifest(run, kind="tcp", *, files=(), received=1000, named=None, result=None, **more):
+def connections(*of, file=CAPTURE):
+    """Of a capture, one subflow each: (bytes carried, more)."""
+    made = []
+    for number, (carried, more) in enumerate(of):
+        told = {"tokens": (None, None), "port": 8480, "opener_port": 40_000, **more}
+        subflow = {"subflow": number, "opener_address": "10.0.0.1", "rtt_method": {1: "timestamp"}}
+        multipath, server = told["tokens"] != (None, None), ("192.0.2.9", told["port"])
+        ends = told["opener_port"], server, told["tokens"]
+        made.append(Connection(f"/x/{file}", number, multipath, *ends, (100, carried), [subflow]))
+    return made
+
+
+def found_in(made, *manifests, captures=((CAPTURE, None, "a"),)):
+    listed = [Capture(f"captures/{file}", 0, None, run, path, False) for file, run, path in captures]
+    return matched(list(manifests), listed, made)
+
+
+def manifest(run="run-1", kind="tcp", *, received=1000, named=None, result=None, **more):
     return {
-        "id": run, "kind": kind, "files": [{"name": f"captures/{f}"} for f in files],
-        "result": {"bytes": received, **(result or {})},
+        "id": run, "kind": kind, "files": [{"name": f"captures/{CAPTURE}"}], "result": {"bytes": received, **(result or {})},
         "parameters": {"server": {"measurement": "http://s.test:8480"}},
         "environment": {"path_addresses": ADDRESSES, "further": {"connection": named}}, **more,
     }  # fmt: skip
@@ -209,106 +185,71 @@ def manifest(run, kind="tcp", *, files=(), received=1000, named=None, result=Non
 
 def rows(found):
     """Run, capture, number of the connection there, number of the match."""
-    return [
-        (match.run, one.file.removeprefix("/x/"), one.number, n)
-        for n, match in enumerate(found.matches)
-        for one in match.parts
-    ]
+    matches = [(match, one, n) for n, match in enumerate(found.matches) for one in match.parts]
+    return [(match.run, one.file.removeprefix("/x/"), one.number, n) for match, one, n in matches]
 
 
 def test_a_multipath_run_is_known_by_its_token_on_one_path_and_by_the_other_ends_on_the_other():
-    t = Seen()
-    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD))
-    t.add("run-1-a.pcap", 90_000, tokens=(0x11, 0x22))
-    t.add("run-1-b.pcap", 8000, tokens=(None, 0x22))
-    t.add("run-1-b.pcap", 7000, tokens=(None, 0xCD))
-    captures = [(f"run-1-{path}.pcap", "run-1", path) for path in "ab"]
-    found = t.made([manifest("run-1", "mptcp", named="ab")], *captures)
-    assert rows(found) == [("run-1", "run-1-a.pcap", 0, 0), ("run-1", "run-1-b.pcap", 1, 0)]
+    a, b = "run-1-a.pcap", "run-1-b.pcap"
+    made = connections((5000, {"tokens": (0xAB, 0xCD)}), (90_000, {"tokens": (0x11, 0x22)}), file=a)
+    made += connections((8000, {"tokens": (None, 0x22)}), (7000, {"tokens": (None, 0xCD)}), file=b)
+    found = found_in(made, manifest(kind="mptcp", named="ab"), captures=((a, "run-1", "a"), (b, "run-1", "b")))
+    assert rows(found) == [("run-1", a, 0, 0), ("run-1", b, 1, 0)]
     assert (found.matches[0].way, found.matches[0].carried) == (1, [200, 12_000])
-    assert (found.path_of, found.whys) == ({"/x/run-1-a.pcap": "a", "/x/run-1-b.pcap": "b"}, {})
+    assert (found.path_of, found.whys) == ({f"/x/{a}": "a", f"/x/{b}": "b"}, {})
     assert found.account["runs_without_connection"] == 0
 
 
 def test_without_its_token_or_with_two_that_have_it_it_is_not_guessed():
-    t, capture = Seen(), ("run-1-a.pcap", "run-1", "a")
-    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD))
-    for named, why in (
-        (None, "holds no token"),
-        ("zz", "holds no token"),
-        ("ac", "0 connections in the captures have"),
+    one, other = (5000, {"tokens": (0xAB, 0xCD)}), (5000, {"tokens": (0xAB, 0xCE)})
+    for of, named, why in (
+        ([one], None, "its manifest holds no token"),
+        ([one], "zz", "its manifest holds no token"),
+        ([one], "ac", "0 connections in the captures have its token"),
+        ([one, other], "ab", "2 connections in the captures have its token"),
     ):
-        found = t.made([manifest("run-1", "mptcp", named=named)], capture)
-        assert (rows(found), found.account["runs_without_connection"], why in found.whys["run-1"]) == ([], 1, True)
-    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCE))
-    found = t.made([manifest("run-1", "mptcp", named="ab")], capture)
-    assert found.whys == {"run-1": "2 connections in the captures have its token"}
+        found = found_in(connections(*of), manifest(kind="mptcp", named=named))
+        assert (rows(found), found.account["runs_without_connection"], found.whys) == ([], 1, {"run-1": why})
 
 
 def test_a_tcp_run_is_the_only_one_that_carried_as_much():
-    t = Seen()
-    t.add("pair-1-a.pcap", 999)
-    t.add("pair-1-a.pcap", 1000)
-    t.add("pair-1-a.pcap", 5000, tokens=(0xAB, 0xCD))
-    runs = [manifest("run-1", files=["pair-1-a.pcap"]), manifest("run-2", "mptcp", files=["pair-1-a.pcap"], named="ab")]
-    found = t.made(runs, ("pair-1-a.pcap", None, "a"))
+    made = connections((999, {}), (1000, {}), (5000, {"tokens": (0xAB, 0xCD)}))
+    found = found_in(made, manifest(), manifest("run-2", "mptcp", named="ab"))
     assert [(run, number) for run, _, number, _ in rows(found)] == [("run-1", 1), ("run-2", 2)]
-    found = t.made([manifest("run-1", files=["pair-1-a.pcap"], received=1001)], ("pair-1-a.pcap", None, "a"))
+    found = found_in(made, manifest(received=1001))
     assert found.whys == {"run-1": "no TCP connection in its captures carried as much"}
 
 
-@pytest.mark.parametrize(
-    ("other", "is_it"),
-    [({}, True), ({"port": 8444}, False), ({"opener_port": 5003}, False), ({"of": "192.0.2.10"}, False)],
-)
-def test_of_several_that_carried_as_much_it_is_that_from_the_port_that_the_server_saw(other, is_it):
-    t = Seen()
-    t.add("pair-1-a.pcap", 5000, opener_port=5000)
-    t.add("pair-1-a.pcap", 5000, **{"opener_port": 5001, **{k: v for k, v in other.items() if k != "of"}})
+def test_of_several_that_carried_as_much_it_is_that_from_the_port_that_the_server_saw():
     sender = {"connections": [{"subflows": [{"path": "a", "remote": {"address": "198.51.100.7", "port": 5001}}]}]}
-    result = {"sender": sender, "subflows": [{"server_address": other.get("of", "192.0.2.9")}]}
-    found = t.made([manifest("run-1", files=["pair-1-a.pcap"], result=result)], ("pair-1-a.pcap", None, "a"))
-    assert rows(found) == ([("run-1", "pair-1-a.pcap", 1, 0)] if is_it else [])
-    for told in ({}, {"sender": None}, {"sender": {"connections": [{"subflows": [{"path": "a"}]}]}}):
-        found = t.made([manifest("run-1", files=["pair-1-a.pcap"], result=told)], ("pair-1-a.pcap", None, "a"))
+    result = {"sender": sender, "subflows": [{"server_address": "192.0.2.9"}]}
+    whole = connections((5000, {"opener_port": 5000}), (5000, {"opener_port": 5001}))
+    assert rows(found_in(whole, manifest(result=result))) == [("run-1", CAPTURE, 1, 0)]
+    for other in ({"port": 8444}, {"opener_port": 5003}):
+        made = connections((5000, {"opener_port": 5000}), (5000, {"opener_port": 5001, **other}))
+        assert rows(found_in(made, manifest(result=result))) == [], other
+    elsewhere, bare = [{"server_address": "192.0.2.10"}], {"connections": [{"subflows": [{"path": "a"}]}]}
+    for told in (result | {"subflows": elsewhere}, {}, {"sender": None}, {"sender": bare}):
+        found = found_in(whole, manifest(result=told))
         assert found.whys == {"run-1": "0 connections that carried as much are from the port that the server saw"}
 
 
 def test_what_two_runs_could_claim_is_neithers():
-    t = Seen()
-    t.add("pair-1-a.pcap", 5000)
-    runs = [manifest(f"run-{n}", files=["pair-1-a.pcap"]) for n in (1, 2)]
-    found = t.made(runs, ("pair-1-a.pcap", None, "a"))
+    found = found_in(connections((5000, {})), manifest("run-1"), manifest("run-2"))
     assert (rows(found), found.account["runs_without_connection"]) == ([], 2)
     assert found.whys == dict.fromkeys(("run-1", "run-2"), "another run could be meant as well")
 
 
-def test_a_subflow_of_a_capture_of_all_paths_whose_address_is_no_paths_is_counted():
-    t = Seen()
-    t.add("whole.pcap", 5000, address="10.0.1.1")
-    t.add("other.pcap", 5000, address="10.9.9.9")
-    runs = [manifest("run-1", files=["whole.pcap"]), manifest("run-2", files=["other.pcap"])]
-    found = t.made(runs, ("whole.pcap", "run-1", None), ("other.pcap", "run-2", None))
-    assert [row[0] for row in rows(found)] == ["run-1", "run-2"]
-    assert found.account["subflows_without_path"] == 1
-
-
 def test_other_experiments_connections_are_those_to_the_measurement_server():
-    t = Seen()
-    t.add("run-1-a.pcap", 500)
-    t.add("run-1-a.pcap", 700)
-    t.add("run-1-a.pcap", 9000, port=8443)
-    found = t.made([manifest("run-1", "any")], ("run-1-a.pcap", "run-1", "a"))
-    assert [row[2:] for row in rows(found)] == [(0, 0), (1, 1)]
-    assert rows(t.made([manifest("run-1", "any", parameters={})], ("run-1-a.pcap", "run-1", "a"))) == []
+    made = connections((500, {}), (700, {}), (9000, {"port": 8443}))
+    assert [row[2:] for row in rows(found_in(made, manifest(kind="any")))] == [(0, 0), (1, 1)]
+    assert rows(found_in(made, manifest(kind="any", parameters={}))) == []
 
 
 def test_captures_of_no_run_and_copies_are_counted():
-    t = Seen()
-    t.add("run-1-a.pcap", 5000)
-    t.add("copy/run-1-a.pcap.gz", 5000)
-    t.add("stray.pcap", 5000)
-    found = t.made([manifest("run-1")], ("run-1-a.pcap", "run-1", "a"), ("stray.pcap", None, None))
-    assert [row[:2] for row in rows(found)] == [("run-1", "copy/run-1-a.pcap.gz")]
+    copy = f"copy/{CAPTURE}.gz"
+    made = [one for file in (copy, CAPTURE, "stray.pcap") for one in connections((5000, {}), file=file)]
+    found = found_in(made, manifest(), captures=((CAPTURE, "run-1", "a"), ("stray.pcap", None, None)))
+    assert [row[:2] for row in rows(found)] == [("run-1", copy)]
     account = found.account
     assert (account["captures_twice"], account["captures_of_no_run"], account["captures"]) == (1, 1, 1)

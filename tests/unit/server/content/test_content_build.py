@@ -1,8 +1,10 @@
-"""Presentations that are built: sizes, manifests of four kinds, an index; and what of a folder may be read."""
+"""Presentations that are built or, where ffmpeg is installed, encoded of a video: sizes, manifests of four kinds, an index; and what of a
+folder may be read."""
 
 import os
 import re
 import struct
+import subprocess
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -40,7 +42,7 @@ def test_sizes_vary_by_the_seed_and_add_up_to_the_bitrate_as_the_same_film_in_al
     assert [sum(ones[15 * n : 15 * n + 15]) for n in range(4)] == pytest.approx(fifteens, abs=20)
 
 
-def test_manifests_of_each_kind_name_files_that_are_there(built, tmp_path):
+def test_manifests_of_each_kind_name_files_that_are_there_and_the_index_lists_every_segment(built, tmp_path):
     names = {"number": "00004.m4s", "time": "t45000.m4s", "list": "00004.m4s", "base": "all.mp4"}
     assert names.keys() == set(KINDS)
     for kind, name in names.items():
@@ -50,8 +52,6 @@ def test_manifests_of_each_kind_name_files_that_are_there(built, tmp_path):
         assert size(built, f"film/15s/v8/{name}")
     assert size(built, "film/15s/v8/init.mp4") == presentation.INIT_BYTES
 
-
-def test_the_index_lists_every_segment(built, tmp_path):
     text = (tmp_path / "film" / "6s-base.mpd").read_text()
     first, last = map(int, re.search(r'indexRange="(\d+)-(\d+)"', text).groups())
     item = built.open("film/6s/v0/all.mp4")
@@ -141,3 +141,44 @@ def test_what_cannot_be_built_is_one_line_and_a_video_without_ffmpeg_is_refused(
     monkeypatch.setattr(presentation, "find_ffmpeg", lambda: None)
     assert main(["dash", "build", "--config", str(config), "--video", str(config)]) == 3
     assert "install it, or leave --video out" in capsys.readouterr().err
+
+
+FFMPEG = presentation.find_ffmpeg()
+encodes = pytest.mark.skipif(FFMPEG is None, reason="no ffmpeg")
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("films")
+    video = folder / "source.mkv"
+    source = ["-f", "lavfi", "-i", "testsrc=duration=8:size=320x180:rate=30"]
+    subprocess.run([FFMPEG, "-v", "error", *source, "-c:v", "libx264", str(video)], check=True)
+    (folder / "film").mkdir()
+    presentation.build_encoded(FFMPEG, video, folder / "film", 7, (1, 6), LADDER[:2])
+    return folder
+
+
+@encodes
+def test_segments_are_as_long_as_asked_and_named_in_every_way(film):
+    assert [len(list((film / f"film/{s}s/v1").glob("0*.m4s"))) for s in (1, 6)] == [7, 2]
+    text = (film / "film/6s-time.mpd").read_text()
+    scale = int(re.search(r'timescale="(\d+)"', text)[1])
+    assert [int(d) / scale for d in re.findall(r' d="(\d+)"', text)] == [6, 1]
+    library = Library(film)
+    for name in ("6s-number.mpd", "6s/v0/init.mp4", "6s/v0/00002.m4s", f"6s/v0/t{6 * scale}.m4s", "6s/v0/all.mp4"):
+        item = library.open(f"film/{name}")
+        assert item is not None, name
+        item.close()
+    assert not [p for p in (film / "film").iterdir() if p.is_dir() and not p.name.endswith("s")]
+
+
+@encodes
+def test_the_one_file_can_be_decoded_whole_and_what_is_no_video_is_one_line(film, tmp_path):
+    decode = [FFMPEG, "-nostdin", "-v", "error", "-i", str(film / "film/6s/v1/all.mp4"), "-f", "null", "-"]
+    done = subprocess.run(decode, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = film / "text.mkv"
+    text.write_text("no video")
+    with pytest.raises(presentation.EncodeError) as caught:
+        presentation.build_encoded(FFMPEG, text, tmp_path, 1, (1,), LADDER[:1])
+    assert "\n" not in str(caught.value)

@@ -50,22 +50,6 @@ def test_a_query_by_probe_finds_the_silent_one(registry, store):
     assert [(s.tags["probe"], s.rows[0][1]) for s in waiting] == [("probe-1", 1)]
 
 
-def test_since_when_is_kept_while_a_state_lasts(registry, store):
-    now = time.time_ns()
-    registry.seen.note({"probe-1": now - 400 * S})
-    series = ExpectedSeries(registry, store, Tolerances())
-    series.once(now)
-    silent = registry.seen.states()["probe-1"]
-    assert (silent.state, silent.since_utc_ns) == ("silent", now - 400 * S)
-    series.once(now + 60 * S)
-    assert registry.seen.states()["probe-1"] == silent
-    registry.seen.note({"probe-1": now + 90 * S})
-    series.once(now + 100 * S)
-    after = registry.seen.states()["probe-1"]
-    assert after.state != "silent"
-    assert after.since_utc_ns >= silent.since_utc_ns
-
-
 def test_requests_are_noted_together_and_never_go_back(registry):
     with LastSeen(registry, period_s=0.01) as last_seen:
         last_seen.note("probe-1")

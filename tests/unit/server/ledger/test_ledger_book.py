@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from support.probe_runs import Probe, S, file_of, ledger, queries_of, receive
+from support.probe_runs import Probe, S, file_of, ledger, receive
 from tandem_server.derived.own_series import LedgerSeries
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.ledger.table import WIDTH, lines
+from tandem_server.registry.ledger import LedgerSum
 from tandem_server.store import Series
 
 
@@ -37,22 +38,6 @@ def row(found, run):
 
 def lacks(found, run):
     return [(lack.what, lack.name, lack.count, lack.why) for lack in row(found, run).missing]
-
-
-def test_what_arrived_whole_is_complete_and_adds_up(registry, store):
-    probe = Probe()
-    probe.polls(20)
-    put(registry, probe.run("run-1", files=[file_of("captures/1.pcap", b"abc")]))
-    probe.tell_all(store)
-    receive(registry, "probe-1", "captures/1.pcap", b"abc", "run-1")
-    found = ledger(registry, store)
-    assert (row(found, "run-1").state, row(found, "run-1").counts) == ("complete", (11, 11, 1, 1))
-    (account,) = found.accounts
-    assert (account.made, account.arrived, account.waiting, account.unexplained) == (32, 32, 0, 0)
-    assert not found.lacks
-    whole = found.to_dict()
-    assert whole["complete"] is True
-    assert whole["totals"]["by_state"] == {"complete": 1}
 
 
 def test_records_taken_away_are_named_by_run_and_by_number(registry, store):
@@ -158,7 +143,7 @@ def test_a_run_that_opened_a_session_and_never_came(registry, store, told):
     assert row(ledger(registry, store), "run-x").state == "complete"
 
 
-def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
+def test_a_new_card_begins_at_1_again_and_both_add_up(store, told):
     old = Probe()
     old.polls(30)
     old.tell()
@@ -169,12 +154,10 @@ def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
     new.polls(12)
     new.lost(4)
     new.polls(3)
-    new.tell_all(store)
-    found = ledger(registry, store)
-    told = {a.spool: (a.made, a.arrived, a.waiting, a.unexplained, a.missing, a.current) for a in found.accounts}
-    assert told == {"aaaaaaaaaaaa": (36, 36, 0, 0, (), False), "bbbbbbbbbbbb": (21, 17, 0, 4, ((14, 17),), True)}
-    again = {a.spool: a.arrived for a in ledger(registry, store).accounts}
-    assert again == {"aaaaaaaaaaaa": 36, "bbbbbbbbbbbb": 17}
+    accounts = {
+        a.spool: (a.made, a.arrived, a.waiting, a.unexplained, a.missing, a.current) for a in told(new).accounts
+    }
+    assert accounts == {"aaaaaaaaaaaa": (36, 36, 0, 0, (), False), "bbbbbbbbbbbb": (21, 17, 0, 4, ((14, 17),), True)}
 
 
 def test_a_gap_and_a_double_do_not_hide_each_other(told):
@@ -203,16 +186,6 @@ def test_what_retention_took_is_expired_not_missing(registry, store):
     assert (account.expired, account.arrived, account.unexplained, account.missing) == (11, 11, 0, ())
     assert (row(found, "run-1").state, row(found, "run-1").missing, found.lacks) == ("expired", (), False)
     assert ledger(registry, store, retention_days=30, recount=True).lacks
-
-
-def test_records_without_a_report_are_counted_and_no_more_is_claimed(registry, store):
-    probe = Probe()
-    probe.polls(7)
-    probe.lost(2)
-    probe.polls(1)
-    probe.send(store)
-    (account,) = ledger(registry, store).accounts
-    assert (account.spool, account.arrived, account.made, account.missing) == (None, 8, None, ())
 
 
 def test_the_table_is_at_most_100_columns_and_tells_all(registry, store):
@@ -272,38 +245,35 @@ def test_the_servers_captures_are_known_made_kept_not_made_and_gone(registry, st
     assert "no capture at the server: captures/server/run-1-two.pcap: the endpoint's" in " ".join(table.split())
 
 
-def states(registry):
-    """By probe and state, how many runs, and records and files promised and arrived, as the running sums have it."""
+def added(rows):
+    """By probe and state, how many runs, and records and files promised and arrived."""
     found = {}
-    for one in registry.ledger_runs.sums():
-        was = found.get((one.probe, one.state), (0, 0, 0, 0, 0))
-        now = (one.runs, one.records_promised, one.records_arrived, one.files_promised, one.files_received)
-        found[one.probe, one.state] = tuple(a + b for a, b in zip(was, now, strict=True))
+    for probe, state, *counts in rows:
+        found[probe, state] = tuple(map(sum, zip(found.get((probe, state), (0,) * 5), counts, strict=True)))
     return found
+
+
+def states(registry):
+    """As the running sums have it."""
+    return added(
+        (s.probe, s.state, s.runs, s.records_promised, s.records_arrived, s.files_promised, s.files_received)
+        for s in registry.ledger_runs.sums()
+    )
 
 
 def whole(registry, store):
     """The same by the ledger, which reads all."""
-    found = {}
-    for row in ledger(registry, store).runs:
-        was = found.get((row.probe, row.state), (0, 0, 0, 0, 0))
-        found[row.probe, row.state] = tuple(a + b for a, b in zip(was, (1, *row.counts), strict=True))
-    return found
+    return added((row.probe, row.state, 1, *row.counts) for row in ledger(registry, store).runs)
 
 
 def by_hand(registry):
+    """The running sums, counted anew."""
     with contextlib.closing(sqlite3.connect(registry.file)) as connection:
-        return connection.execute(
+        rows = connection.execute(
             "SELECT probe, campaign, state, count(*), sum(failed), sum(records_promised), sum(records_arrived),"
             " sum(files_promised), sum(files_received) FROM ledger_runs GROUP BY probe, campaign, state ORDER BY 1, 2, 3"
-        ).fetchall()
-
-
-def kept(registry):
-    return [
-        (s.probe, s.campaign, s.state, s.runs, s.failed, s.records_promised, s.records_arrived, s.files_promised, s.files_received)
-        for s in registry.ledger_runs.sums()
-    ]  # fmt: skip
+        )
+        return [LedgerSum(*row) for row in rows]
 
 
 def make_due(registry):
@@ -357,44 +327,8 @@ def test_after_any_order_of_events_it_is_the_ledger_told_whole(registry, store, 
         if step % 5 == 4:
             make_due(registry)  # those that lack something: nothing has to have happened to them
             tally.bring_up(time.time_ns(), 60)
-            assert kept(registry) == by_hand(registry)
+            assert registry.ledger_runs.sums() == by_hand(registry)
             assert states(registry) == whole(registry, store), (step, event)
-
-
-def test_what_is_settled_is_never_asked_for_again(registry, store, monkeypatch):
-    probe, tally = Probe(), RunningTotals(registry, RecordCounts(store), None)
-    for number in range(30):
-        put(registry, probe.run(f"run-{number}"))
-    probe.tell_all(store)
-    assert tally.bring_up(time.time_ns(), 60) == 30
-    assert states(registry) == {("probe-1", "complete"): (30, 330, 330, 0, 0)}
-    queries = queries_of(store, monkeypatch)
-    assert tally.bring_up(time.time_ns() + 400 * 86_400 * S, 60) == 0
-    assert [q for q in queries if "count(" in q] == []
-    put(registry, probe.run("run-new"))
-    probe.send(store)
-    assert tally.bring_up(time.time_ns(), 60) == 1
-    counting = [q for q in queries if "count(" in q]
-    assert len(counting) == 1
-    assert '"run" = $run0)' in counting[0]  # of this run alone
-
-
-def test_a_run_that_lacks_something_is_looked_at_the_more_seldom_the_older_it_is(registry, store):
-    probe, tally = Probe(now_ns=time.time_ns() - 40 * 86_400 * S), RunningTotals(registry, RecordCounts(store), None)
-    put(registry, probe.run("run-old"))
-    probe.lines.pop()
-    probe.tell()
-    probe.now_ns = time.time_ns() - 120 * S
-    put(registry, probe.run("run-young"))
-    probe.lines.pop()
-    probe.tell_all(store)
-    now = time.time_ns()
-    assert tally.bring_up(now, 60) == 2
-    assert states(registry) == {("probe-1", "missing"): (2, 22, 20, 0, 0)}
-    assert tally.bring_up(now + 30 * S, 60) == 0
-    assert tally.bring_up(now + 61 * S, 60) == 1
-    assert tally.bring_up(now + 45 * 3600 * S, 60) == 1
-    assert tally.bring_up(now + 3 * 86_400 * S, 60) == 2
 
 
 def test_what_happens_to_a_run_is_looked_at_at_once(registry, store):
@@ -486,7 +420,7 @@ def test_what_the_database_has_forgotten_is_expired(registry, store):
     assert states(registry).keys() == {("probe-1", "complete"), ("probe-2", "complete")}
     tally.bring_up(now + 15 * 86_400 * S, 60)
     assert states(registry).keys() == {("probe-1", "expired"), ("probe-2", "complete")}
-    assert kept(registry) == by_hand(registry)
+    assert registry.ledger_runs.sums() == by_hand(registry)
 
 
 def test_a_record_that_arrives_while_the_database_counts_is_counted_the_next_time():

@@ -1,43 +1,34 @@
-"""A sheet as matplotlib draws it: numbers land where the axes say, texts are escaped, colours can be told apart, letters go with a PDF,
-and the same sheet is the same bytes whoever draws it."""
+"""A sheet as matplotlib draws it: numbers land where the axes say, texts are escaped, letters go with a PDF, and the same sheet is the
+same bytes whoever draws it."""
 
 import csv
 import hashlib
 import io
-import math
 import os
 import re
 import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tandem_server.analysis.estimates import Box, Estimate
 from tandem_server.analysis.recorded import RadioSeries
-from tandem_server.report.figures.marks import Bands, Bars, Boxes, Dots, Level, Line, Mark, Span, Trace
-from tandem_server.report.figures.shapes import means
+from tandem_server.report.figures.marks import Bars, Boxes, Dots, Level, Line, Mark, Trace
 from tandem_server.report.figures.sheet import (
     MPTCP,
     OPERATORS,
-    OTHERS,
     Axis,
     Panel,
     Sheet,
     as_csv,
-    binary_size,
     operator_hues,
     picture,
-    rounds,
-    size,
 )
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.timeline import cells
@@ -147,22 +138,6 @@ def test_operators_keep_their_colours_and_the_page_may_change_them_at_night():
     assert f"stroke:var(--x{OPERATORS[1][1:]},{OPERATORS[1]})" in themed(text)
 
 
-def seen(hue: str, kind: str) -> tuple[float, ...]:
-    """As a person without red or green cones sees it (Viénot, Brettel, Mollon 1999, in linear light)."""
-    r, g, b = ((int(hue[n : n + 2], 16) / 255) ** 2.2 for n in (1, 3, 5))
-    if kind == "protan":
-        return (0.11238 * r + 0.88762 * g, 0.11238 * r + 0.88762 * g, 0.00401 * r - 0.00401 * g + b)
-    return (0.29275 * r + 0.70725 * g, 0.29275 * r + 0.70725 * g, -0.02234 * r + 0.02234 * g + b)
-
-
-@pytest.mark.parametrize("kind", ["protan", "deutan"])
-def test_colours_that_stand_beside_each_other_can_be_told_apart(kind):
-    for group in ((*OPERATORS[:2], MPTCP), OTHERS[:6]):
-        for one, other in combinations(group, 2):
-            places = [[max(0.0, v) ** (1 / 2.2) for v in seen(hue, kind)] for hue in (one, other)]
-            assert math.dist(*places) > 0.1, (one, other)
-
-
 def test_a_pdf_has_its_letters_as_true_type_and_an_svg_its_text_as_text():
     made = picture(sheet(Dots("dots", [(4.0, 40.0)])), "a title")
     streams = b"".join(
@@ -201,17 +176,6 @@ def test_a_program_that_draws_nothing_loads_no_matplotlib():
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
-def test_axes_reach_from_edge_to_edge_and_ticks_are_round():
-    across, up = ticks(drawn(Dots("d", [(4.0, 40.0)])))
-    assert list(across)[:6] == ["0", "2", "4", "6", "8", "10"]
-    assert list(up) == ["0", "20", "40", "60", "80", "100"]
-    for low, high in ((0.0, 7.3), (-117.0, -71.0), (0.0, 150e3), (0.0, 0.02)):
-        assert 3 <= len(rounds(low, high)) <= 6
-    assert [word for _, word in Axis("", log=True).ticks(30.0, 1200.0)] == ["30", "100", "300", "1k"]
-    assert [size(n) for n in (100, 2000, 1.5e6)] == ["100 B", "2 kB", "1.5 MB"]
-    assert [binary_size(n) for n in (8192, 524288, 4 << 20, 2_000_000)] == ["8 KB", "512 KB", "4 MB", "2 MB"]
-
-
 def test_the_same_panel_of_every_part_has_one_scale():
     """A value stands at the same height in all of them."""
 
@@ -233,33 +197,6 @@ def test_a_line_is_broken_where_nothing_was_measured():
     t, v = np.array([0.0, 1.0, 5.0, 6.0, 7.0, 8.0]), np.array([1.0, 1.0, 1.0, np.nan, 1.0, 1.0])
     (path,) = paths(drawn(Trace("a", t, v), live=True), "trace")
     assert path.get("d").count("M") == 3
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=400), st.integers(1, 40))
-def test_means_of_an_area_stay_between_the_extremes(values, buckets):
-    v = np.array(values)
-    t, (m,) = means(np.arange(len(v)) * 0.1, [v], buckets)
-    assert len(t) == len(m) <= 2 * buckets
-    assert v.min() - 1e-9 <= m.min()
-    assert m.max() <= v.max() + 1e-9
-
-
-def test_a_live_picture_has_windows_in_which_the_script_finds_time_and_values():
-    def panel(name: str) -> Panel:
-        return Panel(name, [Trace("operator A", np.array([0.0, 9.0]), np.array([-90.0, -80.0]))], AXES[0], Axis("dBm"))
-
-    band = Bands(0, [Span(1.0, 9.0, "21/2", OPERATORS[0], 0.3, "sector 2")])
-    strip = Panel("", [band], AXES[0], Axis("", names=("Cell A",), flipped=True), height=20)
-    root = ElementTree.fromstring(picture(Sheet([strip, panel("one"), panel("two")], live=True), "x", pdf=False).svg)  # noqa: S314
-    windows = [svg for svg in root.iter(f"{SVG}svg") if svg.get("class") == "window"]
-    assert [(w.get("data-t0"), w.get("data-t1"), w.get("data-unit")) for w in windows[1:]] == [("0", "10", "dBm")] * 2
-    for window in windows[1:]:
-        low, high, top, tall = (float(window.get(k)) for k in ("data-low", "data-high", "y", "height"))
-        values = [low + (1 - (y - top) / tall) * (high - low) for _, y in places(next(window.iter(f"{SVG}path")))]
-        assert values == pytest.approx([-90, -80], abs=0.1)
-    assert [title.text for title in windows[0].iter(f"{SVG}title")] == ["sector 2"]
-    assert not list(windows[0].iter(f"{SVG}text")), "it would be stretched"
-    assert {"21/2", "Cell A"} <= {t.text for t in root.iter(f"{SVG}text")}
 
 
 FIRST, SECOND = 21000 << 8 | 2, 23118 << 8 | 3

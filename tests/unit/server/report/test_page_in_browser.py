@@ -110,8 +110,7 @@ def test_pointing_reads_values_and_dragging_looks_closer_at_all_panels(shown, pa
 
 
 @pytest.mark.parametrize(
-    "by",
-    [pytest.param([], id="pooled"), pytest.param(["--by", "probe"], id="parted", marks=pytest.mark.exhaustive)],
+    "by", [pytest.param([], id="pooled"), pytest.param(["--by", "probe"], id="parted", marks=pytest.mark.exhaustive)]
 )
 def test_every_figure_of_several_kits_is_shown_whole_and_readable(shown, kits, by):
     with pictures.of_the_page():

@@ -21,8 +21,7 @@ from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
-from tandem_server.report.figures.sheet import rounds
-from tandem_server.report.result_tables import csv_files, in_text, line_chart, shown
+from tandem_server.report.result_tables import csv_files, in_text, shown
 
 
 @pytest.fixture(scope="module")
@@ -132,23 +131,15 @@ def test_a_list_in_a_file_of_the_run_is_read_from_there_and_nowhere_else(tmp_pat
         assert (after.get("bandwidth") == before["bandwidth"]) is (name == "results/r.jsonl")
 
 
-def test_the_page_stands_and_escapes_what_the_folder_says(tmp_path):
-    folder = write(tmp_path / "c", 70)
-    file = folder / "probe" / PROBE / "runs" / "run-000003.json"
-    manifest = json.loads(file.read_text())
-    manifest["campaign"]["name"] = "<script>alert(1)</script>"
-    manifest["parameters"]["abr"] = manifest["result"]["player"]["abr"] = '"><img src=x>'
-    file.write_text(json.dumps(manifest))
-    html = page_of(evaluate(load(folder), "no database", "no ledger"))
-    page = Page(html)
-    assert ("<script>alert" in html, "<img" in html, "not what the paper had" in page.text) == (False, False, True)
-    for title in (
+def test_the_page_shows_tables_and_curves(folder):
+    text = Page(page_of(evaluate(load(folder), "no database", "no ledger"))).text
+    titles = (
         "Bandwidth aggregation (Cordero)",
         "Delay aggregation (Cordero), by size",
         "RTT by way",
         "Buffer over time",
-    ):
-        assert title in page.text
+    )
+    assert [words for words in (*titles, "not what the paper had") if words not in text] == []
 
 
 def test_the_csv_holds_the_table_and_each_value(found):
@@ -213,18 +204,3 @@ def test_manifests_with_anything_anywhere_raise_nothing(data):
     for show in (csv_files, in_text, shown):
         show(found)
     json.dumps(tables_as_json(found), allow_nan=False)
-
-
-@given(st.floats(-1e18, 1e18), st.floats(1e-9, 1e18))
-def test_ticks_lie_within(low, width):
-    high = low + width
-    if high > low:
-        found = rounds(low, high)
-        assert len(found) <= 8
-        near = width * 0.01 + abs(low) * 1e-12  # as near as a float of this size can be
-        assert all(low - near <= t <= high + near for t in found)
-
-
-def test_a_curve_of_one_point_is_none():
-    assert line_chart("t", "x", "y", [("a", [(1, 1)])]) == {}
-    assert list(line_chart("t", "x", "y", [("a", [(1, 1), (1, 1)])])) == ["t"]

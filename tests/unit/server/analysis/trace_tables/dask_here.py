@@ -24,10 +24,16 @@ class Cluster:
         until(lambda: self._file.exists() and self._file.read_text().endswith("}"), self.scheduler)
         self.address = json.loads(self._file.read_text())["address"]
 
-    def worker(self) -> None:
-        own = self._folder / f"worker-{len(self.workers)}"
+    def grow(self, workers: int) -> None:
+        """By so many, which the scheduler knows then."""
+        from distributed import Client
+
         words = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--local-directory"]
-        self.workers.append(self._start("dask_worker", *words, str(own)))
+        for _ in range(workers):
+            own = self._folder / f"worker-{len(self.workers)}"
+            self.workers.append(self._start("dask_worker", *words, str(own)))
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(self.alive(), timeout=ENDS_WITHIN_S)
 
     def alive(self) -> int:
         return sum(worker.poll() is None for worker in self.workers)
@@ -56,10 +62,11 @@ def until(done, process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def started(folder: Path, workers: int) -> Iterator[Cluster]:
+    folder.mkdir(exist_ok=True)
     cluster = Cluster(folder)
     try:
-        for _ in range(workers):
-            cluster.worker()
+        if workers:
+            cluster.grow(workers)
         yield cluster
     finally:
         cluster.end()

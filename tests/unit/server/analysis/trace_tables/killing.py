@@ -1,9 +1,9 @@
 """``process_batch`` in a process that is killed by SIGKILL, as the kernel does when memory is short: when it comes to read a certain
-capture, or when it has put a part's tables in place and not yet its manifest. Or the process that began it is killed: then, or when the
-manifest is there and nobody was told. Run as a program it is the server's worker: ``killing.py CONFIG``.
+capture, or when it has put a part's tables in place and not yet its manifest. Or the process that began it is killed then. Run as a
+program it is the server's worker: ``killing.py CONFIG``.
 
-``TANDEM_TEST_KILLS``: a folder. In it ``always``, ``once``, ``written``, ``pass_written`` or ``pass_whole`` has in it the name of the
-capture; all but ``always`` are removed by the process that they kill, so that the next one is not.
+``TANDEM_TEST_KILLS``: a folder. In it ``always``, ``once``, ``written`` or ``pass_written`` has in it the name of the capture; all but
+``always`` are removed by the process that they kill, so that the next one is not.
 """
 
 import os
@@ -38,8 +38,6 @@ def _write(out, part):
         _kill("written", capture.file)
         _kill("pass_written", capture.file)
     write(out, part)
-    for capture in part.files:
-        _kill("pass_whole", capture.file)
 
 
 def process_batch(paths, bin_ns, packets, out):

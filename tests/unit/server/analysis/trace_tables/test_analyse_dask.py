@@ -38,15 +38,7 @@ def cluster(tmp_path_factory, kills):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TANDEM_TEST_KILLS", str(kills))
         with dask_here.started(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
-            until_workers(cluster, 2)
             yield cluster
-
-
-def until_workers(cluster, number: int) -> None:
-    from distributed import Client
-
-    with Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(number, timeout=dask_here.ENDS_WITHIN_S)
 
 
 def test_the_same_bytes_and_words_as_the_process_pool_gives_and_it_goes_on(made, cluster, tmp_path, monkeypatch):
@@ -79,8 +71,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_batch(made, cluster, kills, tmp_p
         assert tree(tmp_path / "out") == whole
         assert "not analysed" not in capsys.readouterr().err
     finally:
-        cluster.worker()
-        until_workers(cluster, 2)
+        cluster.grow(1)
 
 
 def test_workers_that_do_not_see_the_folder(made, cluster, tmp_path, monkeypatch, capsys):
@@ -107,16 +98,13 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
     monkeypatch.setenv("TANDEM_TEST_KILLS", str(kills))
     monkeypatch.setattr("tandem_server.analysis.traces.dask_cluster.PATIENCE_S", 0)
     monkeypatch.setattr(batch, "process_batch", killing.process_batch)
-    (tmp_path / "cluster").mkdir()
     with dask_here.started(tmp_path / "cluster", workers=0) as cluster:
         words = ["analyse", str(folder), "--out", str(tmp_path / "out"), "--batch", "2", "--dask", cluster.address]
         assert main(words) == 3
         assert capsys.readouterr().err == (
             f"tandem-server: --dask {cluster.address}: no worker is there; hint: on each machine `dask worker {cluster.address}`\n"
         )
-        for _ in range(2):
-            cluster.worker()
-        until_workers(cluster, 2)
+        cluster.grow(2)
         (kills / "always").write_text("04.pcap")
         assert main(words) == 3
         assert capsys.readouterr().err.splitlines()[-2:] == [
@@ -125,8 +113,7 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
         ]
         dask_here.until(lambda: cluster.alive() == 0, cluster.scheduler)
         (kills / "always").unlink()
-        cluster.worker()
-        until_workers(cluster, 1)
+        cluster.grow(1)
         assert main(words) == 0
         assert "4 of 6 captures are in" in capsys.readouterr().err
         assert tree(tmp_path / "out") == whole

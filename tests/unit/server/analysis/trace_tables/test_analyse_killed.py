@@ -1,13 +1,18 @@
 """A process that analyses is killed, really, by SIGKILL: the rest is analysed all the same, and only what kills it again has failed."""
 
 import json
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import killing
 import pytest
+from captures_server import ENVIRONMENT, PLAIN, RUN, A, B
 from folders import fill, run, tables, tree
 
+from support.serve_on_loopback import working
 from tandem_server.analysis.traces import batch, processes
 from tandem_server.cli.main import main
 
@@ -67,3 +72,32 @@ def test_what_a_task_raises_is_raised_where_it_was_asked():
 
 def divided(paths):
     return len(paths) / 0
+
+
+def test_what_a_killed_pass_of_the_server_was_at_is_analysed_once(server, store, private_influx, tmp_path, capsys):
+    """Killed between tables and manifest. Between the manifest and telling of it: test_traces_analysed.py."""
+    server.halves(A, B, environment=ENVIRONMENT)
+    server.come(PLAIN, "one-a.pcap", None)
+    config = server.config(private_influx)
+    kills = tmp_path / "kills"
+    kills.mkdir()
+    (kills / "pass_written").write_text(f"{B}.gz")  # the last name of those that are read together
+    path = os.pathsep.join([str(Path(killing.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "TANDEM_TEST_KILLS": str(kills), "PYTHONPATH": path}
+    with subprocess.Popen([sys.executable, killing.__file__, str(config)], env=environment) as one:
+        assert one.wait(240) == -9
+    assert server.states()[f"captures/{A}"] == ("waiting", None)
+    made = tmp_path / "traces/probe-1/.tables"
+    assert list(made.glob("bins/*.parquet"))
+    with working(tmp_path):
+        while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
+            time.sleep(0.05)
+    assert set(server.states().values()) == {("analysed", None)}
+    files = [row["file"].rsplit("/", 1)[1] for row in tables(made, "files")]
+    assert sorted(files) == ["one-a.pcap.gz", f"{B}.gz"]
+    assert not list(made.rglob("*.tmp"))
+    told = store.query('SELECT count("goodput_bytes") FROM "run_trace" WHERE "run" = $run', {"run": RUN})
+    assert [one.rows[0][1] for one in told] == [3]  # two subflows and the connection
+    assert main(["ledger", "--json", "--config", str(config)]) in (0, 1)
+    totals = json.loads(capsys.readouterr().out)["totals"]
+    assert (totals["analysed"], totals["analysis_failed"], totals["files_received"]) == (2, 0, 2)

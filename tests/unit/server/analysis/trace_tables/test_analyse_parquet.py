@@ -31,8 +31,7 @@ def test_tables_say_what_json_says(tmp_path):
     for c in shown:
         row, total = connections[c["file"]], totals[c["file"]]
         assert (row["version"], row["start_utc_ns"]) == (c["version"], c["start_utc_ns"])
-        told_of = (total["goodput_bytes"], total["reorder_queue_max_bytes"])
-        assert told_of == (c["bytes"], c["reorder_queue_max_bytes"])
+        assert (total["goodput_bytes"], total["reorder_queue_max_bytes"]) == (c["bytes"], c["reorder_queue_max_bytes"])
     bins = [b for b in tables(out, "bins") if b["subflow"] is None and b["direction"] == "to_opener"]
     assert sum(b["goodput_bytes"] for b in bins) == sum(c["bytes"] for c in shown)
     assert {(b["bin_start_utc_ns"] - EPOCH) % 100_000_000 for b in bins} == {0}

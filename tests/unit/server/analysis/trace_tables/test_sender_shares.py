@@ -11,6 +11,7 @@ from folders import run
 
 from support.capture_scenes import C0, CLIENT_KEY, S0, Multipath, by_path
 from support.captures import ACK, CLIENT, CLIENT2, MS, S, dss, pcap, token
+from support.probe_runs import file_of
 from tandem_server.analysis.captures import Connection
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
@@ -58,87 +59,16 @@ def manifest(content: bytes = b"", **entry) -> dict:
     }  # fmt: skip
 
 
-def exported(folder, *manifests):
+def exported(folder, told):
     """A campaign's folder as a server exports it with traces, its captures analysed."""
     own = folder / "probe/probe-1"
     (own / "runs").mkdir(parents=True)
     (own / "captures/server").mkdir(parents=True)
-    told = {"format": "tandem-campaign/1", "probe": "probe-1", "export": {"name": "x"}, "traces": True}
-    (folder / "campaign.json").write_text(json.dumps(told))
+    campaign = {"format": "tandem-campaign/1", "probe": "probe-1", "export": {"name": "x"}, "traces": True}
+    (folder / "campaign.json").write_text(json.dumps(campaign))
     (own / "captures/server/run-1-s1.pcap").write_bytes(at_the_server())
-    for one in manifests:
-        (own / "runs" / f"{one['id']}.json").write_text(json.dumps(one))
+    (own / "runs/run-1.json").write_text(json.dumps(told))
     run(folder / "probe", "--out", folder / "traces")
-
-
-def read(folder):
-    """The run's shares, whose they are, what the campaign says of them, and what it lacks."""
-    campaign = load(folder)
-    found = evaluate(campaign, "no database", "no ledger")
-    (download,) = material(found).downloads
-    said = [line for line in campaign.remarks if line.startswith("shares ")]
-    (row,) = [dict(zip(t.value_columns, t.values[0], strict=True)) for t in found.results.tables["download"][:1]]
-    assert (row["most_loaded_share"], row["shares_side"]) == (max(download.shares.values()), download.shares_side)
-    return download, said, [line for line in found.missing if "captures/server" in line]
-
-
-def test_what_was_sent_again_counts_for_its_path(tmp_path):
-    exported(tmp_path, manifest(at_the_server()))
-    download, said, missing = read(tmp_path)
-    assert (dict(download.shares), download.shares_side) == ({"a": 3000 / 6000, "b": 3000 / 6000}, "sender")
-    assert said == ["shares of downloads by the server's captures of 1 runs"]
-    assert shares_from([download]) == "Shares: the sender’s captures (sent), downloads: 1."
-    assert missing == []
-
-
-@pytest.mark.parametrize(
-    ("entry", "why"),
-    [
-        ({"truncated": True}, "the server's capture is not whole"),
-        ({"packets_dropped": 1}, "the server's capture is not whole"),
-        ({"name": None, "why": "refused: full"}, "no capture at the server: refused: full"),
-        ({"name": "captures/server/run-1-s2.pcap"}, "the server's capture was not exported or not analysed"),
-    ],
-)
-def test_else_the_probes_own_count_and_it_is_said_why(entry, why, tmp_path):
-    exported(tmp_path, manifest(at_the_server(), **entry))
-    download, said, missing = read(tmp_path)
-    assert (dict(download.shares), download.shares_side) == ({"a": 0.6, "b": 0.4}, "receiver")
-    assert said == [f"shares of downloads by the server's captures of 0 runs; by the probe's counters of 1: {why}"]
-    assert shares_from([download]) == "Shares: the probe’s counters (received), downloads: 1."
-    assert missing == (["captures/server/run-1-s2.pcap is listed and not there"] if "s2" in str(entry) else [])
-
-
-def test_a_run_that_asked_for_none_is_no_remark(tmp_path):
-    told = manifest()
-    del told["server_captures"]
-    exported(tmp_path, told)
-    download, said, _ = read(tmp_path)
-    assert (dict(download.shares), download.shares_side, said) == ({"a": 0.6, "b": 0.4}, "receiver", [])
-
-
-def sent(*more) -> dict:
-    """Of a capture at the server: payload by the probe's end."""
-    ends = (CLIENT, 40_000, 1000), (CLIENT2, 40_001, 3000), *more
-    flows = [{"opener_address": at, "opener_port": port, "sent": [(0, 0), (size, 0)]} for at, port, size in ends]
-    return {"run-1-s1.pcap": [Connection("", 0, True, 40_000, ("", 443), (None, None), (0, 4000), flows)]}
-
-
-def test_by_address_and_port_as_the_server_saw_them():
-    assert shares_of(manifest(), sent()) == {"a": 0.25, "b": 0.75}
-    with pytest.raises(UnknownSharesError, match="did not tell the path"):
-        shares_of(manifest(), sent((CLIENT2, 40_002, 1)))
-    # A subflow that carried nothing needs no path.
-    assert shares_of(manifest(), sent(("203.0.113.1", 1, 0))) == {"a": 0.25, "b": 0.75}
-    with pytest.raises(UnknownSharesError, match="holds no payload"):
-        shares_of(manifest(), {"run-1-s1.pcap": []})
-
-
-def test_several_sessions_are_not_one_downloads():
-    told = manifest()
-    told["server_captures"] *= 2
-    with pytest.raises(UnknownSharesError, match="several sessions"):
-        shares_of(told, sent())
 
 
 def loaded(**row) -> dict:
@@ -150,49 +80,8 @@ def loaded(**row) -> dict:
     return {**manifest(at_the_server()), **of, "result": result}
 
 
-def figures(folder):
-    campaign = load(folder)
-    found = evaluate(campaign, "no database", "no ledger")
-    rows = {
-        name: [
-            dict(zip(t.value_columns, row, strict=True))
-            for t in tables
-            for row in t.values
-            if "shares_side" in t.value_columns
-        ]
-        for name, tables in found.results.tables.items()
-    }
-    return material(found), rows, [line for line in campaign.remarks if line.startswith("shares ")]
-
-
-def test_of_a_page_load_by_the_capture_of_its_session(tmp_path):
-    exported(tmp_path, loaded())
-    made, rows, said = figures(tmp_path)
-    (one,) = made.loads
-    assert (dict(one.shares), one.shares_side) == ({"a": 0.5, "b": 0.5}, "sender")
-    (row,) = rows["pageload"]
-    assert (row["most_loaded_share"], row["shares_side"]) == (0.5, "sender")
-    assert said == ["shares of page loads by the server's captures of 1 loads"]
-    assert shares_from(made.loads) == "Shares: the sender’s captures (sent), loads: 1."
-
-
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"session": "s2"}, "no session with a capture is told of the load"),
-        ({"session": None}, "no session with a capture is told of the load"),
-        ({"sender_addresses": {CLIENT: "a"}}, "the server did not tell the path of each subflow"),
-    ],
-)
-def test_a_load_whose_session_or_path_is_not_told_keeps_the_probes_count(row, why, tmp_path):
-    exported(tmp_path, loaded(**row))
-    made, rows, said = figures(tmp_path)
-    assert (dict(made.loads[0].shares), rows["pageload"][0]["shares_side"]) == ({"a": 0.6, "b": 0.4}, "receiver")
-    assert said == [f"shares of page loads by the server's captures of 0 loads; by the probe's counters of 1: {why}"]
-
-
 def uploaded() -> Multipath:
-    """To the server 3000 bytes over a; over b 2000, the first 1000 of which are lost behind the capture and sent again."""
+    """``at_the_server`` the other way."""
     scene = Multipath()
     a, _ = scene.open()
     b, _ = scene.join(100 * MS)
@@ -219,21 +108,13 @@ def uploads(folder, captured="ab", *, alone=False, **of):
     files = []
     for path, packets in zip("ab", by_path(uploaded().wire.packets), strict=True):
         if path in captured:
-            (own / f"captures/run-1-{path}.pcap").write_bytes(pcap(packets))
-            size = (own / f"captures/run-1-{path}.pcap").stat().st_size
-            files.append(
-                {"name": f"captures/run-1-{path}.pcap", "bytes": size, "sha256": "0" * 64, "packets": len(packets)}
-            )
+            content = pcap(packets)
+            (own / f"captures/run-1-{path}.pcap").write_bytes(content)
+            files.append({**file_of(f"captures/run-1-{path}.pcap", content), "packets": len(packets)})
     benefit = {"primary": "a", "benefit": 0.5, "goodput_bit_per_s": 5e6, "most_loaded_share": 0.6, "fallback": False}
     benefit |= {"token": f"{token(CLIENT_KEY, 1):08x}", **of}
-    row = {
-        "number": 0,
-        "c_i_bit_per_s": {"a": 3e6, "b": 2e6},
-        "bandwidth_ratio": 1.5,
-        "tdi": 1.0,
-        "phases": [],
-        "benefits": [benefit],
-    }
+    row = {"number": 0, "c_i_bit_per_s": {"a": 3e6, "b": 2e6}, "bandwidth_ratio": 1.5, "tdi": 1.0}
+    row |= {"phases": [], "benefits": [benefit]}
     of_paths = [{"interface": f"w{p}", "path": p, "name": f"captures/run-1-{p}.pcap"} for p in captured]
     told = {
         "format": "tandem-run/1", "id": "run-1", "kind": "any", "paths": ["a", "b"], "pair": "pair-1", "pairing": "single",
@@ -242,23 +123,68 @@ def uploads(folder, captured="ab", *, alone=False, **of):
         "result": {"mode": "oneway", "bytes": 5000, "rounds": [row]},
     }  # fmt: skip
     (own / "runs/run-1.json").write_text(json.dumps(told))
-    listed = [{"file": f["name"], "bytes": f["bytes"], "packets": f["packets"], "run": "run-1", "pair": "pair-1",
-               "path": f["name"][-6], "cut": False} for f in files]  # fmt: skip
-    account = {"format": "tandem-collector/1", "probe": "probe-1", "captures": listed}
-    (own / "collector.json").write_text(json.dumps(account))
     campaign = {"format": "tandem-campaign/1", "probe": "probe-1", "paths": {"a": "A", "b": "B"}}
     (folder / "campaign.json").write_text(json.dumps(campaign))
     if captured:
         run(*(sorted((own / "captures").iterdir()) if alone else [folder / "probe"]), "--out", folder / "traces")
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_of_an_upload_by_the_probes_own_captures(alone, tmp_path):
-    """``alone``: each capture read by itself; else as one, as a server reads those of a run."""
-    uploads(tmp_path, alone=alone)
-    _, rows, said = figures(tmp_path)
-    assert [(row["most_loaded_share"], row["shares_side"]) for row in rows["bandwidth"]] == [(0.5, "sender")]
-    assert said == ["shares of uploads by the probe's captures of 1 transfers"]
+def shares(folder, table):
+    """The share of the path that carried most and whose count it is, what is said of it, and what is noted on figures."""
+    campaign = load(folder)
+    found = evaluate(campaign, "no database", "no ledger")
+    tables = [of for of in found.results.tables[table] if "shares_side" in of.value_columns]
+    (row,) = [dict(zip(of.value_columns, values, strict=True)) for of in tables for values in of.values]
+    said = [line for line in campaign.remarks if line.startswith("shares ")]
+    made, missing = material(found), [line for line in found.missing if "captures/server" in line]
+    note = shares_from([*made.downloads, *made.loads])
+    return (row["most_loaded_share"], row["shares_side"]), said, note, missing
+
+
+def test_what_was_sent_again_counts_for_its_path(tmp_path):
+    exported(tmp_path / "download", manifest(at_the_server()))
+    said, note = (
+        ["shares of downloads by the server's captures of 1 runs"],
+        "the sender’s captures (sent), downloads: 1.",
+    )
+    assert shares(tmp_path / "download", "download") == ((0.5, "sender"), said, f"Shares: {note}", [])
+    exported(tmp_path / "load", loaded())
+    said, note = ["shares of page loads by the server's captures of 1 loads"], "the sender’s captures (sent), loads: 1."
+    assert shares(tmp_path / "load", "pageload") == ((0.5, "sender"), said, f"Shares: {note}", [])
+    for alone in (True, False):  # each capture read by itself; else as one, as a server reads those of a run
+        uploads(tmp_path / f"upload-{alone}", alone=alone)
+        told, said, *_ = shares(tmp_path / f"upload-{alone}", "bandwidth")
+        assert (told, said) == ((0.5, "sender"), ["shares of uploads by the probe's captures of 1 transfers"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"truncated": True}, "the server's capture is not whole"),
+        ({"name": None, "why": "refused: full"}, "no capture at the server: refused: full"),
+        ({"name": "captures/server/run-1-s2.pcap"}, "the server's capture was not exported or not analysed"),
+    ],
+)
+def test_else_the_probes_own_count_and_it_is_said_why(entry, why, tmp_path):
+    exported(tmp_path, manifest(at_the_server(), **entry))
+    told, said, note, missing = shares(tmp_path, "download")
+    assert (told, note) == ((0.6, "receiver"), "Shares: the probe’s counters (received), downloads: 1.")
+    assert said == [f"shares of downloads by the server's captures of 0 runs; by the probe's counters of 1: {why}"]
+    assert missing == (["captures/server/run-1-s2.pcap is listed and not there"] if "s2" in str(entry) else [])
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"session": None}, "no session with a capture is told of the load"),
+        ({"sender_addresses": {CLIENT: "a"}}, "the server did not tell the path of each subflow"),
+    ],
+)
+def test_a_load_whose_session_or_path_is_not_told_keeps_the_probes_count(row, why, tmp_path):
+    exported(tmp_path, loaded(**row))
+    told, said, *_ = shares(tmp_path, "pageload")
+    why = f"shares of page loads by the server's captures of 0 loads; by the probe's counters of 1: {why}"
+    assert (told, said) == ((0.6, "receiver"), [why])
 
 
 @pytest.mark.parametrize(
@@ -266,17 +192,43 @@ def test_of_an_upload_by_the_probes_own_captures(alone, tmp_path):
     [
         ("a", {}, "not each path has a capture of its own"),
         ("ab", {"token": "0badcafe"}, "0 connections in the captures have its token"),
-        ("ab", {"token": "no number"}, "its manifest holds no token"),
     ],
 )
 def test_an_upload_that_cannot_be_found_keeps_what_the_kernel_had_acknowledged(captured, of, why, tmp_path):
     uploads(tmp_path, captured, **of)
-    _, rows, said = figures(tmp_path)
-    assert [(row["most_loaded_share"], row["shares_side"]) for row in rows["bandwidth"]] == [(0.6, "acknowledged")]
-    assert said == [f"shares of uploads by the probe's captures of 0 transfers; by the probe's counters of 1: {why}"]
+    told, said, *_ = shares(tmp_path, "bandwidth")
+    why = f"shares of uploads by the probe's captures of 0 transfers; by the probe's counters of 1: {why}"
+    assert (told, said) == ((0.6, "acknowledged"), [why])
 
 
-def test_an_upload_without_captures_is_no_remark(tmp_path):
-    uploads(tmp_path, "")
-    _, rows, said = figures(tmp_path)
-    assert ([row["shares_side"] for row in rows["bandwidth"]], said) == (["acknowledged"], [])
+def test_what_asked_for_no_capture_is_no_remark(tmp_path):
+    told = manifest()
+    del told["server_captures"]
+    exported(tmp_path / "download", told)
+    assert shares(tmp_path / "download", "download")[:2] == ((0.6, "receiver"), [])
+    uploads(tmp_path / "upload", "")
+    assert shares(tmp_path / "upload", "bandwidth")[:2] == ((0.6, "acknowledged"), [])
+
+
+def sent(*more) -> dict:
+    """Of a capture at the server: payload by the probe's end."""
+    ends = (CLIENT, 40_000, 1000), (CLIENT2, 40_001, 3000), *more
+    flows = [{"opener_address": at, "opener_port": port, "sent": [(0, 0), (size, 0)]} for at, port, size in ends]
+    return {"run-1-s1.pcap": [Connection("", 0, True, 40_000, ("", 443), (None, None), (0, 4000), flows)]}
+
+
+def test_by_address_and_port_as_the_server_saw_them():
+    assert shares_of(manifest(), sent()) == {"a": 0.25, "b": 0.75}
+    with pytest.raises(UnknownSharesError, match="did not tell the path"):
+        shares_of(manifest(), sent((CLIENT2, 40_002, 1)))
+    # A subflow that carried nothing needs no path.
+    assert shares_of(manifest(), sent(("203.0.113.1", 1, 0))) == {"a": 0.25, "b": 0.75}
+    with pytest.raises(UnknownSharesError, match="holds no payload"):
+        shares_of(manifest(), {"run-1-s1.pcap": []})
+
+
+def test_several_sessions_are_not_one_downloads():
+    told = manifest()
+    told["server_captures"] *= 2
+    with pytest.raises(UnknownSharesError, match="several sessions"):
+        shares_of(told, sent())

@@ -1,99 +1,41 @@
-"""Captures that came become tables, each once: through the real registry, desk and folder, by the real passes."""
+"""Captures that came become tables, each once: through the real registry, desk and folder, by the real passes; those in a bucket are
+fetched for the time they are read, on a Dask cluster too."""
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 import hashlib
 import itertools
 import json
+import shutil
 import time
+from pathlib import Path
 
+import dask_here
+import folders
 import numpy as np
-import pytest
+from captures_server import ENVIRONMENT, HALVES, NO_CAPTURE, PLAIN, RUN, A, B, Server
 
-from support import (
-    capture_scenes,
-    native,  # noqa: F401  (skips where the native pass is not built)
-)
-from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
+from support import capture_scenes
+from support.captures import ACK, EPOCH, MS, S, dss, pcap
+from support.s3_bucket import _keys, moto, s3  # noqa: F401  (fixtures)
 from support.serve_on_loopback import working
-from support.upload_service_here import Place, offered
-
-pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/lock.txt")
-
-from tandem_server.analysis.traces import manifest  # noqa: E402
-from tandem_server.analysis.traces.processes import analysed  # noqa: E402
-from tandem_server.cli.main import main  # noqa: E402
-from tandem_server.derived.run_traces import COLUMNS, MOST, RunTraces, Seconds  # noqa: E402
-from tandem_server.derived.tables import WAIT_NS, Tabling  # noqa: E402
-from tandem_server.endpoint.capture import Kept  # noqa: E402
-
-RUN = "run-0123456789ab"
-NO_CAPTURE = b"no capture at all" * 9
-
-
-PLAIN = pcap(capture_scenes.plain_download().packets)
-
-
-def store_of(database):
-    """``[store]`` of a server.toml."""
-    return f'[store]\nfolder = "{database.folder}"\nport = {database.port}\n'
-
-
-def halves():
-    """A connection of two subflows as a machine captures it: each interface has its own."""
-    return tuple(pcap(packets) for packets in capture_scenes.by_path(capture_scenes.two_subflows().wire.packets))
-
-
-class Server(Place):
-    """What came, and what analyses it: in this process unless said otherwise."""
-
-    def tabling(self, pool=None, reserve_bytes=0, tell=None):
-        here = pool or (lambda batches, task: analysed(batches, task, 1, apart=False, say=print))
-        return Tabling(self.registry, self.folder / "traces", lambda _: self.store, here, reserve_bytes, tell)
-
-    def come(self, content, name, run=RUN, probe="probe-1"):
-        self.received(probe, *offered(content, f"captures/{name}", run=run))
-
-    def captures(self, content, session, run=RUN, probe="probe-1"):
-        """As its endpoint does at a session's end."""
-        kept = Kept(self.registry, self.folder / "traces")
-        kept.draft(session).write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        return kept.keep(kept.draft(session), probe, run, session, len(content), digest)
-
-    def promise(self, run, files, probe="probe-1", **more):
-        """The run's manifest: files by name and content."""
-        told = [
-            {"name": f"captures/{name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in files.items()
-        ]
-        self.registry.runs.put(
-            run, probe, {"id": run, "probe": probe, "kind": "mptcp", "files": told, "result": {}, **more}
-        )
-
-    def rows(self, table, probe="probe-1"):
-        folder = self.folder / "traces" / probe / ".tables"
-        return [row for part in sorted((folder / table).glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
-
-    def states(self):
-        return {name: (one.state, one.why) for (_, name), one in self.registry.trace_tables.of().items()}
-
-
-@pytest.fixture
-def server(tmp_path):
-    made = Server(tmp_path)
-    yield made
-    made.registry.close()
+from tandem_server.analysis.traces import manifest
+from tandem_server.cli.main import main
+from tandem_server.derived.run_traces import COLUMNS, MOST, RunTraces, Seconds
+from tandem_server.derived.tables import WAIT_NS
+from tandem_server.uploads.s3 import TraceBucket
 
 
 def test_a_runs_captures_are_read_together_once_all_of_them_are_here(server):
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
+    server.halves(A)
     now = time.time_ns()
     assert server.tabling().turn(now).waiting == 1
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(now).analysed == 2
     (file,) = {row["file"] for row in server.rows("connections")}
-    assert [part.rsplit("/", 1)[1] for part in file.split(" + ")] == [f"{RUN}-a.pcap.gz", f"{RUN}-b.pcap.gz"]
+    assert [part.rsplit("/", 1)[1] for part in file.split(" + ")] == [f"{A}.gz", f"{B}.gz"]
     assert [row["subflows"] for row in server.rows("connections")] == [2]
     assert set(server.states().values()) == {("analysed", None)}
     before = sorted((server.folder / "traces").rglob("*.parquet"))
@@ -101,42 +43,43 @@ def test_a_runs_captures_are_read_together_once_all_of_them_are_here(server):
 
 
 def test_what_does_not_come_is_waited_for_a_day_and_joins_when_it_comes_after_all(server):
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
+    server.halves(A)
     assert server.tabling().turn(time.time_ns() + WAIT_NS).analysed == 1
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert len(server.rows("files")) == 1  # the capture that was analysed alone has no second part
 
 
 def test_the_servers_own_capture_is_analysed_at_once_and_by_itself(server, capsys):
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
+    server.halves(A)
     name = server.captures(PLAIN, "s1")
     done = server.tabling().turn(time.time_ns())
     assert (done.analysed, done.waiting, server.states()[name]) == (1, 1, ("analysed", None))
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert sorted(row["file"].count(" + ") for row in server.rows("files")) == [0, 1]
     (server.folder / "server.toml").write_text("")
     assert main(["traces", "list", "--run", RUN, "--json", "--config", str(server.folder / "server.toml")]) == 0
     sides = {row["name"]: (row["side"], row["tables"]) for row in json.loads(capsys.readouterr().out)}
     assert sides[name] == ("server", "analysed")
-    assert sides[f"captures/{RUN}-a.pcap"] == ("probe", "analysed")
+    assert sides[f"captures/{A}"] == ("probe", "analysed")
 
 
-def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(server):
-    a = halves()[0]
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": NO_CAPTURE})
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(NO_CAPTURE, f"{RUN}-b.pcap")
+def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(server, capsys):
+    server.promise(RUN, {A: HALVES[A], B: NO_CAPTURE})
+    server.come(HALVES[A], A)
+    server.come(NO_CAPTURE, B)
     server.come(PLAIN, "left-a.pcap", None, "probe-2")
     done = server.tabling().turn(time.time_ns())
-    assert (done.analysed, done.failed) == (2, [("probe-1", f"captures/{RUN}-b.pcap", "not a capture")])
-    assert server.states()[f"captures/{RUN}-b.pcap"] == ("failed", "not a capture")
-    assert {row["file"].rsplit("/", 1)[1] for row in server.rows("connections")} == {f"{RUN}-a.pcap.gz"}
+    assert (done.analysed, done.failed) == (2, [("probe-1", f"captures/{B}", "not a capture")])
+    assert server.states()[f"captures/{B}"] == ("failed", "not a capture")
+    (server.folder / "server.toml").write_text("")
+    assert main(["traces", "list", "--probe", "probe-1", "--config", str(server.folder / "server.toml")]) == 0
+    assert [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()] == [
+        "analysed",
+        "failed: not a capture",
+    ]
+    assert {row["file"].rsplit("/", 1)[1] for row in server.rows("connections")} == {f"{A}.gz"}
     assert len(server.rows("connections", "probe-2")) == 1
     assert server.tabling().turn(time.time_ns()).failed == []
     assert len(server.tabling().turn(time.time_ns(), everything=True).failed) == 1
@@ -145,7 +88,7 @@ def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(se
 
 
 def test_a_pass_that_is_killed_in_its_midst_is_gone_on_with(server):
-    server.come(halves()[0], "one-a.pcap", None)
+    server.come(HALVES[A], "one-a.pcap", None)
     server.come(PLAIN, "two-a.pcap", None)
 
     def killed(batches, task):
@@ -164,14 +107,14 @@ def test_a_pass_that_is_killed_in_its_midst_is_gone_on_with(server):
 
 
 def test_a_full_disk_leaves_all_as_it_was(server):
-    server.come(halves()[0], "one-a.pcap", None)
+    server.come(HALVES[A], "one-a.pcap", None)
     with pytest.raises(OSError, match="No space left"):
         server.tabling(reserve_bytes=1 << 60).turn(time.time_ns())
     assert server.states() == {"captures/one-a.pcap": ("waiting", None)}
 
 
 def test_an_erased_probe_leaves_no_tables(server):
-    server.come(halves()[0], "one-a.pcap", None)
+    server.come(HALVES[A], "one-a.pcap", None)
 
     def erased(batches, task):
         yield task(batches[0])
@@ -183,26 +126,11 @@ def test_an_erased_probe_leaves_no_tables(server):
     assert not (server.folder / "traces/probe-1").exists()
 
 
-def test_the_worker_does_it_and_the_list_says_so(server, private_influx, capsys):
-    server.come(halves()[0], "one-a.pcap", None)
-    server.come(NO_CAPTURE, "two-a.pcap", None)
-    config = server.folder / "server.toml"
-    config.write_text(store_of(private_influx) + "[traces]\nreserve_bytes = 0\n")
-    with working(server.folder):
-        while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
-            time.sleep(0.05)
-    assert len(server.rows("subflows")) == 1
-    assert main(["traces", "list", "--config", str(config)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split("  ")[-1] for line in lines] == ["analysed", "failed: not a capture"]
-
-
 def test_by_hand_in_several_processes(server, private_influx, capsys):
-    server.come(halves()[0], f"{RUN}-a.pcap")  # its manifest has not come
+    server.come(HALVES[A], A)  # its manifest has not come
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None, "probe-2")
-    config = server.folder / "server.toml"
-    config.write_text(store_of(private_influx) + "[traces]\nreserve_bytes = 0\n")
+    config = server.config(private_influx)
 
     def told(*words, status):
         assert main(["traces", "analyse", "--config", str(config), *words]) == status
@@ -215,37 +143,23 @@ def test_by_hand_in_several_processes(server, private_influx, capsys):
     }
     assert told(status=0).out == "0 captures analysed, 0 failed, 1 wait for others of their runs\n"
     assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
-    config.write_text(f"{store_of(private_influx)}[traces]\nreserve_bytes = {1 << 50}\n")
+    server.config(private_influx, reserve_bytes=1 << 50)
     assert "hint: make room" in told("--all", status=3).err
 
 
-ENVIRONMENT = {
-    "further": {"connection": f"{token(capture_scenes.CLIENT_KEY, 1):08x}"},
-    "path_addresses": {"a": CLIENT, "b": CLIENT2},
-}
-
-
-def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, private_influx):
-    a, b = halves()
+def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, store):
     parameters = {"paths": [{"name": "a", "operator": "op-a"}, {"name": "b"}]}
-    manifest = {"environment": ENVIRONMENT, "parameters": parameters}
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **manifest)
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(b, f"{RUN}-b.pcap")
-    server.captures(
-        pcap(capture_scenes.two_subflows().wire.packets), "s1"
-    )  # of which boards show nothing: they would show it twice
-    with private_influx.client() as store:
-        for name in ("run_trace", "run_trace_second", "event"):
-            store.query(f'DROP SERIES FROM "{name}"')
-        drop = f"event,probe=probe-1,path=a,kind=signal_drop seq=1i,change_db=-9 {EPOCH + 210_000_000}"
-        assert store.write([drop]) == []
-        tell = RunTraces(server.registry, store).tell
-        for _ in range(2):
-            assert server.tabling(tell=tell).turn(time.time_ns()).analysed == 3
-            found = store.query('SELECT * FROM "run_trace" GROUP BY "path", "operator", "subflow"')
-            seconds = store.query('SELECT * FROM "run_trace_second" GROUP BY "path", "subflow"')
-            server.registry.trace_tables.again()
+    server.halves(A, B, environment=ENVIRONMENT, parameters=parameters)
+    # Of the server's own capture boards show nothing: they would show it twice.
+    server.captures(pcap(capture_scenes.two_subflows().wire.packets), "s1")
+    drop = f"event,probe=probe-1,path=a,kind=signal_drop seq=1i,change_db=-9 {EPOCH + 210_000_000}"
+    assert store.write([drop]) == []
+    tell = RunTraces(server.registry, store).tell
+    for _ in range(2):
+        assert server.tabling(tell=tell).turn(time.time_ns()).analysed == 3
+        found = store.query('SELECT * FROM "run_trace" GROUP BY "path", "operator", "subflow"')
+        seconds = store.query('SELECT * FROM "run_trace_second" GROUP BY "path", "subflow"')
+        server.registry.trace_tables.again()
     rows = {tuple(one.tags.values()): dict(zip(one.columns, one.rows[0], strict=True)) for one in found}
     assert {len(one.rows) for one in found} == {1}
     assert set(rows) == {("op-a", "a", "0"), ("", "b", "1"), ("", "", "")}
@@ -281,19 +195,16 @@ def disturbed(slow_s, end_s):
     return pcap(sorted(scene.wire.packets, key=lambda packet: packet.time_ns))
 
 
-def test_boards_get_the_time_until_round_trips_are_back(server, private_influx):
+def test_boards_get_the_time_until_round_trips_are_back(server, store):
     """Two seconds of 200 ms after a handover, to the width of a bin and the round trip itself."""
     capture = disturbed(slow_s=(6, 8), end_s=20)
-    server.promise(RUN, {f"{RUN}-a.pcap": capture}, environment=ENVIRONMENT)
-    server.come(capture, f"{RUN}-a.pcap")
-    with private_influx.client() as store:
-        for name in ("run_trace", "run_trace_second", "event"):
-            store.query(f'DROP SERIES FROM "{name}"')
-        assert store.write([f"event,probe=probe-1,path=a,kind=handover seq=1i {EPOCH + 6 * S}"]) == []
-        assert server.tabling(tell=RunTraces(server.registry, store).tell).turn(time.time_ns()).analysed == 1
-        (found,) = store.query('SELECT * FROM "run_trace" WHERE "path" = $path', {"path": "a"})
-        (seconds,) = store.query('SELECT "t_r_s" FROM "run_trace_second" WHERE "path" = $path', {"path": "a"})
-        (rtt,) = store.query('SELECT "rtt_mean_ms" FROM "run_trace_second" WHERE "path" = $path', {"path": "a"})
+    server.promise(RUN, {A: capture}, environment=ENVIRONMENT)
+    server.come(capture, A)
+    assert store.write([f"event,probe=probe-1,path=a,kind=handover seq=1i {EPOCH + 6 * S}"]) == []
+    assert server.tabling(tell=RunTraces(server.registry, store).tell).turn(time.time_ns()).analysed == 1
+    (found,) = store.query('SELECT * FROM "run_trace" WHERE "path" = $path', {"path": "a"})
+    (seconds,) = store.query('SELECT "t_r_s" FROM "run_trace_second" WHERE "path" = $path', {"path": "a"})
+    (rtt,) = store.query('SELECT "rtt_mean_ms" FROM "run_trace_second" WHERE "path" = $path', {"path": "a"})
     (values,) = found.rows
     row = dict(zip(found.columns, values, strict=True))
     assert (row["events"], row["recoveries"]) == (1, 1)
@@ -317,3 +228,50 @@ def test_seconds_of_a_long_run_are_bounded_and_rates_stay_what_they_are():
     assert 500 <= len(points) <= MOST
     assert {fields["goodput_bit_per_s"] for _, fields in points[1:-1]} == {100_000.0}
     assert {b - a for (a, _), (b, _) in itertools.pairwise(points)} == {13 * S}
+
+
+@pytest.fixture
+def filled(tmp_path, moto, s3, private_influx):  # noqa: F811  (the fixtures)
+    """A server whose captures are in a bucket; a run of two paths, one that is alone, one that is none."""
+    url = f"http://127.0.0.1:{moto}"
+    assert s3.head_bucket(Bucket="traces-here")
+    store = TraceBucket("traces-here", "kit", url, "eu-north-1")
+    server = Server(tmp_path, store=store)
+    server.halves(A, B)
+    server.come(PLAIN, "one-a.pcap", None)
+    server.come(NO_CAPTURE, "two-a.pcap", None)
+    bucket = f'[traces.s3]\nbucket = "traces-here"\nprefix = "kit"\nendpoint_url = "{url}"\n'
+    server.config(private_influx, more=bucket)
+    yield server
+    server.registry.close()
+
+
+def made(server):
+    """What was made: captures by what was read together, and a sum of each table's rows."""
+    tables = server.folder / "traces/probe-1/.tables"
+    assert not (tables / ".fetched").exists()
+    files = [[Path(one).name for one in row["file"].split(" + ")] for row in folders.tables(tables, "files")]
+    rows = [{**row, "file": Path(row["file"]).name} for row in folders.tables(tables, "bins")]
+    return sorted(files), hashlib.sha256(json.dumps(sorted(map(str, rows))).encode()).hexdigest()
+
+
+def test_the_worker_and_a_cluster_make_the_same_of_a_bucket(filled, tmp_path, capsys):
+    config = tmp_path / "server.toml"
+    fetched = filled.folder / "traces/probe-1/.tables/.fetched"
+    with working(tmp_path):
+        # pytest's own timeout ends a wait for nothing
+        while ("waiting", None) in filled.states().values() or fetched.exists():
+            time.sleep(0.05)
+    states = {name: one[0] for name, one in filled.states().items()}
+    assert states.pop("captures/two-a.pcap") == "failed"
+    assert set(states.values()) == {"analysed"}
+    files, rows = made(filled)
+    assert files == [["one-a.pcap.gz"], [f"{A}.gz", f"{B}.gz"]]
+    pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/lock.txt")
+    shutil.rmtree(filled.folder / "traces/probe-1/.tables")
+    filled.registry.trace_tables.again()
+    with dask_here.started(tmp_path / "cluster", workers=1) as cluster:
+        assert main(["traces", "analyse", "--dask", cluster.address, "--json", "--config", str(config)]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["analysed"], [one["name"] for one in told["failed"]]) == (3, ["captures/two-a.pcap"])
+    assert made(filled) == (files, rows)

@@ -1,11 +1,12 @@
-"""Every file format, byte order, link type and compression gives the same tables."""
+"""Every file format, byte order, link type and compression gives the same tables, and so do captures of one path each."""
 
 import gzip
+import random
 import struct
 
 import pytest
 
-from support.capture_scenes import plain_download
+from support.capture_scenes import Multipath, by_path, plain_download
 from support.captures import (
     EPOCH,
     LINKS,
@@ -23,7 +24,7 @@ from support.captures import (
     section,
     tcp,
 )
-from support.native_tables import analyse, core, one
+from support.native_tables import analyse, core, one, rows
 
 TABLES = ("connections", "subflows", "totals", "bins", "events", "packets", "problems")
 
@@ -141,3 +142,35 @@ def test_headers_are_enough_extensions_passed_over_and_padding_is_no_payload():
     packet = Packet(EPOCH, ipv4("10.0.0.1", "10.0.0.2", tcp(1, 2, 3, 4, 16, b"", b"", 5)) + bytes(6), 46)
     made = analyse(pcap(framed([packet], "ethernet"), 1))
     assert made["packets"][0]["payload_bytes"] == 0
+
+
+def whole(made) -> dict:
+    return {name: rows(made, name) for name in TABLES}
+
+
+def test_captures_of_one_path_each_give_what_one_of_all_paths_would(tmp_path):
+    """Whole segments of 200 bytes each of 20 kB, shuffled over two subflows and in time; the captures come in any order and format."""
+    chance = random.Random(7)
+    scene = Multipath(1)
+    ends = [scene.open()[1], scene.join(100 * MS)[1]]
+    pieces = list(range(100))
+    for place in range(0, 100, 5):
+        some = pieces[place : place + 5]
+        chance.shuffle(some)
+        pieces[place : place + 5] = some
+    sent = [0, 0]
+    for number, piece in enumerate(pieces):
+        on = chance.randrange(2)
+        scene.data(ends[on], (200 + number) * MS, sent[on], piece * 200, 200)
+        sent[on] += 200
+    expected = tables(pcap(scene.wire.packets))
+    a, b = by_path(scene.wire.packets)
+    paths = [tmp_path / "a.pcap", tmp_path / "b.pcapng.gz"]
+    paths[0].write_bytes(pcap(a))
+    paths[1].write_bytes(gzip.compress(pcapng(b)))
+    for order in (paths, paths[::-1]):
+        assert whole(core.analyse_together(order, packets=True)) == expected
+    assert max(row["reorder_queue_max_bytes"] or 0 for row in expected["bins"] if row["subflow"] is None) >= 400
+    made = core.analyse_together(paths[:1], limits={"together_bytes": 400})
+    assert (made["file"]["bounded"], made["file"]["first_utc_ns"]) == (["together_bytes"], EPOCH)
+    assert 0 < made["file"]["packets"] < len(a)

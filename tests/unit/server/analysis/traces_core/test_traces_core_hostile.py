@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import random
 import struct
 import threading
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.capture_scenes import C0, S0, Multipath, plain_download, unknown_option
+from support.capture_scenes import C0, Multipath, by_path, plain_download, two_subflows
 from support.captures import (
     ACK,
     CLIENT2,
@@ -29,15 +30,13 @@ from support.captures import (
     interface,
     ipaddress,
     ipv4,
-    mss,
-    multipath,
     pcap,
     pcapng,
     section,
     summed,
     tcp,
 )
-from support.native_tables import analyse, core, of, one
+from support.native_tables import analyse, core, of, one, rows
 
 PACKETS = plain_download().packets
 HEADER = 24
@@ -48,15 +47,16 @@ def problems(made):
     return [(row["packet"], row["kind"]) for row in made["problems"]]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"x", b"no capture at all, but long enough", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"]
-)
-def test_what_is_no_capture_is_told(content, tmp_path):
-    made = analyse(content)
-    assert "not_a_capture" in made["file"]["problems"]
-    assert made["connections"] == made["bins"] == []
-    (tmp_path / "file").write_bytes(content)
-    assert core.analyse(tmp_path / "file")["file"]["problems"] == made["file"]["problems"]
+def test_what_is_no_capture_is_told_and_other_compressions_are_named(tmp_path):
+    for content in (b"", b"no capture at all, but long enough", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"):
+        made = analyse(content)
+        assert "not_a_capture" in made["file"]["problems"]
+        assert made["connections"] == made["bins"] == []
+        (tmp_path / "file").write_bytes(content)
+        assert core.analyse(tmp_path / "file")["file"]["problems"] == made["file"]["problems"]
+    for packed, kind in ((lzma.compress, "compressed_by_xz"), (bz2.compress, "compressed_by_bzip2")):
+        made = analyse(packed(pcap(PACKETS)))
+        assert (made["file"]["format"], made["file"]["problems"]) == (None, {kind: 1})
 
 
 def test_a_file_cut_inside_a_record_and_garbage_in_the_midst():
@@ -96,14 +96,6 @@ def test_a_broken_compression_keeps_what_came_and_a_bomb_stops_at_its_limit():
     assert made["file"]["bytes"] <= 1_000_000
 
 
-@pytest.mark.parametrize(
-    ("packed", "kind"), [(lzma.compress, "compressed_by_xz"), (bz2.compress, "compressed_by_bzip2")]
-)
-def test_other_compressions_are_named(packed, kind):
-    made = analyse(packed(pcap(PACKETS)))
-    assert (made["file"]["format"], made["file"]["problems"]) == (None, {kind: 1})
-
-
 def test_cut_options_are_told_and_the_rest_counts():
     wire = Wire()
     c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
@@ -111,16 +103,6 @@ def test_cut_options_are_told_and_the_rest_counts():
     made = analyse(pcap([wire.packets[0].cut(50), wire.packets[0].cut(30), wire.packets[0].cut(5)]))
     assert [kind for _, kind in problems(made)] == ["cut_headers"] * 3
     assert [row["payload_bytes"] for row in made["packets"]] == [100]
-
-
-def test_options_with_lengths_that_cannot_be():
-    lengths = (b"\x1e\x00", b"\x1e\x01", b"\x1e\x02", b"\x1e\x03\x20", b"\x1e\x05\x10\x00\x00", b"\x1e\xff\x20")
-    for options in (*lengths, multipath(0, 9), multipath(15, 15)):
-        wire = Wire()
-        c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
-        c(0, C0, 0, SYN, options=mss(1400) + options)
-        c(1, C0 + 1, 5, ACK, 100, unknown_option() + options)
-        assert [row["payload_bytes"] for row in analyse(pcap(wire.packets))["packets"]] == [0, 100], options
 
 
 def downloads_twice() -> list[Packet]:
@@ -235,19 +217,6 @@ def test_limits_are_kept_and_named():
     assert [row["packets"] for row in totals] == [6] * 7
 
 
-def test_acknowledgements_of_what_was_never_seen():
-    wire = Wire()
-    c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
-    s = c.other()
-    s(0, S0, 5, ACK, 100)
-    c(MS, 5, S0 + 100)
-    c(2 * MS, 5, S0 + 600)
-    s(3 * MS, S0 + 600, 5, ACK, 100)
-    made = analyse(pcap(wire.packets))
-    down = [row for row in made["totals"] if row["payload_bytes"] and row["subflow"] is not None]
-    assert [(row["unseen_bytes"], row["acked_bytes"], row["new_bytes"]) for row in down] == [(500, 500, 200)]
-
-
 def test_the_interpreter_runs_while_it_works(tmp_path):
     """It waits for who opens a pipe's other end, which is this interpreter: were that held up, both would stand for ever."""
     pipe, told = tmp_path / "pipe.pcap", []
@@ -296,3 +265,19 @@ def test_whatever_becomes_of_a_capture_its_tables_hold_together(seed, changes, e
             assert sum(one_bin[column] for one_bin in bins) == row[column]
     assert sum(row["packets"] for row in made["totals"] if row["subflow"] is None) == made["file"]["tcp_packets"]
     assert {row["connection"] for row in made["subflows"]} == {row["connection"] for row in made["connections"]}
+
+
+def test_any_bytes_of_captures_that_are_read_together_are_taken(tmp_path):
+    chance = random.Random(11)
+    a, b = by_path(two_subflows().wire.packets)
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for number in range(200):
+        for path, content in zip(paths, (pcap(a), pcapng(b)), strict=True):
+            changed = bytearray(content)
+            for _ in range(chance.randint(1, 12)):
+                changed[chance.randrange(len(changed))] = chance.randrange(256)
+            cut = changed[: chance.randrange(len(changed))] if number % 3 == 0 else changed
+            path.write_bytes(gzip.compress(bytes(cut), 1) if number % 5 == 0 else bytes(cut))
+        made = core.analyse_together(paths, packets=True)
+        told = made["file"]
+        assert len(rows(made, "packets")) <= told["tcp_packets"] <= told["packets"]

@@ -63,20 +63,6 @@ def test_the_data_level(version):
     assert shares == [0.5, 0.5]
 
 
-@VERSIONS
-def test_one_mapping_spans_packets(version):
-    scene = Multipath(version)
-    _, s = scene.open()
-    mapping = dss(dsn=scene.to_client, ssn=1, length=3000)
-    s(100 * MS, S0 + 1, C0 + 1, ACK, 1000, mapping)
-    s(101 * MS, S0 + 1001, C0 + 1, ACK, 1000, mapping)
-    s(102 * MS, S0 + 2001, C0 + 1, ACK, 1000)
-    made = analyse(pcap(scene.wire.packets))
-    data = [row["dsn"] - scene.to_client for row in made["packets"] if row["payload_bytes"]]
-    assert data == [0, 1000, 2000]
-    assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 3000
-
-
 def test_the_first_data_of_v1_come_with_mp_capable_and_numbers_of_32_bits_are_expanded():
     scene = Multipath(1)
     c, _ = scene.open()
@@ -354,10 +340,11 @@ def test_waits_that_are_unknown_at_the_sender_without_room_or_behind_a_hole():
     assert waits(analyse(pcap(made.wire.packets))) == {(0, 0): 2, (1, None): 2}
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["64 bits", "32 bits"])
-@pytest.mark.parametrize("seed", range(20))
-def test_equals_a_plain_set_of_bytes(seed, wide, monkeypatch):
-    """Any order, copies on either subflow, holes that never fill; data numbers go over the edge of 32 bits."""
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_a_plain_set_of_bytes(seed, monkeypatch):
+    """Any order, copies on either subflow, holes that never fill; data numbers go over the edge of 32 bits, in the half of the runs with
+    no more bits than those."""
+    wide = seed % 2 == 0
     monkeypatch.setattr(capture_scenes, "SERVER_KEY", EDGE_KEY)
     chance = random.Random(seed)
     made, ends = scene()

@@ -1,11 +1,17 @@
-"""Each named state, each way into it, and what holds whatever is seen."""
+"""What a probe is at: each named state, each way into it, and what holds whatever is seen; the run that has begun and whose end nothing
+tells, and the campaign."""
 
+import time
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.probe_runs import Probe
+from tandem_server.derived.own_series import ExpectedSeries
 from tandem_server.ledger.states import Observed, SpoolReport, State, Tolerances, state_of
+from tandem_server.ledger.watching import AtWork, at_work
 from tandem_server.schema.measurements import PROBE_STATES
 
 S = 10**9
@@ -98,9 +104,64 @@ def test_whatever_is_seen_there_is_one_state_since_some_time_past(seen, before) 
     assert (again.state, again.since_utc_ns) == (found.state, found.since_utc_ns)
 
 
-@given(SEEN, st.integers(1, 10**6))
-def test_silence_lasts_until_a_request(seen, seconds) -> None:
-    found = state_of(seen, NOW, OK)
-    later = state_of(seen, NOW + seconds * S, OK, (found.state, found.since_utc_ns))
-    if found.state in ("silent", "never_seen", "revoked"):
-        assert (later.state, later.since_utc_ns) == (found.state, found.since_utc_ns)
+RUN = {"run": "run-1", "kind": "mptcp", "path": "a", "pair": "pair-1", "pairing": "single", "experiment": "download"}
+
+
+@pytest.fixture
+def probe():
+    """It has told of itself and begun a run of a campaign, two minutes ago."""
+    probe = Probe(now_ns=time.time_ns() - 120 * S)
+    probe.tell()
+    probe.record("run_begun", {**RUN, "campaign": "chen"}, {"of": 1})
+    return probe
+
+
+def now_at(registry, store, probe):
+    probe.send(store)
+    return at_work(registry, store, {"probe-1"}, time.time_ns()).get("probe-1")
+
+
+def test_a_run_that_has_begun_is_what_it_is_at(registry, store, probe):
+    probe.record("campaign", {"campaign": "other"}, {"state": "waiting"})
+    assert now_at(registry, store, probe) == AtWork("run-1", "download", "chen")
+    probe.polls(1)
+    probe.tell_all(store)
+    ExpectedSeries(registry, store, Tolerances()).once(time.time_ns())
+    (series,) = store.query('SELECT last("run"), "experiment", "campaign", "state" FROM "probe_state" GROUP BY "probe"')
+    assert series.rows[0][1:4] == ["run-1", "download", "chen"]
+
+
+def test_its_record_ends_it_and_of_two_runs_it_is_at_the_one_begun_last(registry, store, probe):
+    probe.record("run", RUN, {"ok": True})
+    probe.record("run_begun", {**RUN, "run": "run-2"}, {"of": 2})
+    assert now_at(registry, store, probe) == AtWork("run-2", "download", None)
+    probe.record("run", {**RUN, "run": "run-2"}, {"ok": False, "failure": "no network"})
+    probe.record("campaign", {"campaign": "chen"}, {"state": "waiting"})
+    assert now_at(registry, store, probe) == AtWork(campaign="chen")
+    probe.record("campaign", {"campaign": "chen"}, {"state": "done"})
+    assert now_at(registry, store, probe) is None
+
+
+@pytest.mark.parametrize("end", ["manifest", "collector begins anew", "machine boots anew", "a week"])
+def test_without_its_record_something_else_ends_it(registry, store, probe, end):
+    if end == "manifest":
+        registry.runs.put("run-1", "probe-1", probe.run("run-1"))
+        probe.lines = probe.lines[:2]
+    elif end == "collector begins anew":
+        probe.record("event", {"kind": "collector_start"}, {"detail": "0.1"})
+    elif end == "a week":
+        probe = Probe(now_ns=time.time_ns() - 7 * 86_400 * S)
+        probe.record("run_begun", RUN, {"of": 1})
+    else:
+        probe.boot = "b2"
+        probe.tell()
+    assert now_at(registry, store, probe) is None
+
+
+def test_of_a_silent_probe_nobody_knows(registry, store, probe):
+    probe.send(store)
+    ExpectedSeries(registry, store, Tolerances()).once(time.time_ns() + 3600 * S)
+    (series,) = store.query(
+        'SELECT last("state"), "run" FROM "probe_state" WHERE "probe" = \'probe-1\' GROUP BY "probe"'
+    )
+    assert series.rows[0][1:] == ["silent", None]
