@@ -209,27 +209,6 @@ def test_a_video_of_ones_own_becomes_content_by_the_printed_command(tmp_path, ca
     assert all((film / "1s" / rung.id / "00001.m4s").stat().st_size > 0 for rung in LADDER)
 
 
-BAD = [
-    (Answer(b"<MPD"), "MPD: line 1: no XML"),
-    (Answer(b'<MPD type="dynamic"/>'), "only stored ones are played"),
-    (
-        Answer(manifest((1,), 1, 1).replace(b"<Period>", b"<BaseURL>http://192.0.2.1/</BaseURL><Period>")),
-        "is not on this server",
-    ),
-    (Answer(b"none", status=404), "HTTP 404 none"),
-]
-
-
-@needs_vlc
-@pytest.mark.usefixtures("real")
-def test_a_manifest_that_cannot_be_followed_is_a_recorded_failure(tmp_path):
-    for answer, reason in BAD:
-        with serving(lambda *_, answer=answer: answer) as endpoint:
-            told = play(endpoint, tmp_path, player="vlc", attempts=1, deadline_s=240)
-        assert reason in told["failure"]["reason"], answer
-        assert told["result"] is None, answer
-
-
 @needs_vlc
 @pytest.mark.usefixtures("real")
 def test_what_nobody_can_decode_is_no_play(tmp_path):

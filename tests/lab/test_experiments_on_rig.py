@@ -117,28 +117,6 @@ def test_ctrl_c_ends_what_was_begun(kit: RunningKit) -> None:
     awaited("the collector is free", lambda: kit.status()["run"] is None)
 
 
-def test_what_the_kernel_lacks_is_refused_plainly(kit: RunningKit) -> None:
-    running = kit.experiment("--sysctl", "net.ipv4.tcp_nosuch=1", name="handshake")
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 3
-    assert "sysctl net.ipv4.tcp_nosuch: this kernel has none, or hides it" in errors
-
-
-def test_the_account_of_each_path_is_kept(kit: RunningKit) -> None:
-    def spent() -> dict[str, int]:
-        file = kit.probe / "account.json"
-        told = json.loads(file.read_text())["paths"] if file.exists() else {}
-        return {path: sum(row["received"] for row in days.values()) for path, days in told.items()}
-
-    before = spent()
-    (run,) = kit.measured("--kind", "tcp", "--path", "a", "--seconds", "2")
-    carried = run["usage"]["paths"]["a"]["received"]
-    assert carried > run["result"]["bytes"] > 0
-    awaited("the account has the download", lambda: spent().get("a", 0) - before.get("a", 0) >= carried)
-    grown = {path: received - before.get(path, 0) for path, received in spent().items()}
-    assert grown["b"] < carried, "and only the path that carried it"
-
-
 def places(run: dict[str, Any]) -> set[tuple[str, str]]:
     """Path and server's address of every subflow that was established."""
     return {(s["path"], s["server_address"]) for s in run["result"]["subflows"]}

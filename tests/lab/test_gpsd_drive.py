@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -19,7 +19,6 @@ from tandem.position.zones import Point, Privacy, Zones, distance_m
 from tandem.schema.record import Record
 from tandem_server.derived.coverage import nearest
 
-DRIVES = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "drives"
 SECONDS = 8
 S = 10**9
 WRONG_NS = 40 * 365 * 86_400 * S
@@ -55,19 +54,6 @@ class Kept:
         return [r for r in list(self.records) if r.measurement == "position" and r.fields["fix"] != "none"]
 
 
-@pytest.fixture(params=["street", "logged"])
-def route(request: pytest.FixtureRequest) -> Iterator[list[nmea.Place]]:
-    if request.param == "street":
-        yield nmea.street(120)
-        return
-    log = DRIVES / "drive-download-a.csv"
-    if not log.exists():
-        pytest.skip(f"no drive logs in {DRIVES} (set TANDEM_SHARED to the folder that holds data/drives)")
-    places = nmea.logged(log, 600, 120)
-    assert max(p.speed_m_per_s for p in places) > 3
-    yield places
-
-
 def until(what: Callable[[], bool], timeout_s: float = 120.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not what():
@@ -75,8 +61,8 @@ def until(what: Callable[[], bool], timeout_s: float = 120.0) -> None:
         time.sleep(0.02)
 
 
-def test_a_replayed_drive_gives_fixes_that_join_to_radio_records(route: list[nmea.Place]) -> None:
-    port = NmeaPort(route)
+def test_a_replayed_drive_gives_fixes_that_join_to_radio_records() -> None:
+    port = NmeaPort(nmea.street(120))
     kept = Kept(port.device)
     radio: list[Record] = []
     try:

@@ -79,18 +79,6 @@ def lab() -> Iterator[Twins]:
         yield made
 
 
-def test_the_address_it_has_is_kept_alive(lab, tmp_path):
-    """The modem's lease says so: it was asked for again from behind the NAT."""
-    with giving(lab, HOST, tmp_path, "--dhcp-authoritative"):
-        following = Following(lab)
-        try:
-            await_true(lambda: HOST in (tmp_path / HOST).read_text(), 60, "the lease")
-            assert following.inside() == ([HOST], [MODEM])
-            assert [e for e in following.events if "now" in e.detail] == []
-        finally:
-            following.close()
-
-
 @pytest.mark.parametrize("server", [["--dhcp-authoritative"], []], ids=["that refuses", "that keeps silent"])
 def test_another_address_is_taken(lab, tmp_path, server):
     with giving(lab, OTHER, tmp_path, *server), lab.pages():

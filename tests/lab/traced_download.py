@@ -61,8 +61,10 @@ def captured(space: Namespace, path: Path) -> Iterator[None]:
         "any",
         "-s",
         "128",
+        "-B",
+        "20000",
     ]
-    words += ["-B", "20000", "-w", str(path), "tcp", "port", PORT]
+    words += ["-s", "128", "-B", "20000", "-w", str(path), "tcp", "port", PORT]
     with subprocess.Popen(space.command(words), stderr=subprocess.PIPE, text=True) as dump:
         assert dump.stderr is not None
         for line in dump.stderr:
