@@ -88,11 +88,8 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     return file
 
 
-def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: float = 2700.0, log: str = "") -> Played:
-    """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder.
-
-    A play lasts three minutes on a machine of its own: the time is for one that hangs.
-    """
+def play(ground: Ground, name: str, inventory: Path, *options: str, log: str = "") -> Played:
+    """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder."""
     found = program()
     if found is None:
         raise GroundError("ansible-playbook not found; hint: pip install -r requirements/lock.txt")
@@ -107,7 +104,8 @@ def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: f
     with (ground.folder / f"{log or name}.log").open("w+", encoding="utf-8") as output:
         done = subprocess.run(
             [found, "-i", str(inventory), str(PLAYBOOKS / name), *options],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=REPOSITORY, timeout=timeout_s, check=False,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=REPOSITORY, check=False,
+            timeout=2700,  # a play lasts three minutes on a machine of its own: this is for one that hangs
         )  # fmt: skip
         output.seek(0)
         text = output.read()
