@@ -56,27 +56,6 @@ def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: RunningKit) -> 
     assert all(s["rows"][0][1] >= 2 for s in stored)
 
 
-def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: RunningKit) -> None:
-    runs = kit.measured("--pairing", "simultaneous", "--seconds", "3")
-    assert sorted((run["kind"], run["paths"][0]) for run in runs if run["kind"] == "tcp") == [
-        ("tcp", path) for path in sorted(PATHS)
-    ]
-    for run in runs:
-        assert run["failure"] is None
-        assert set(carried(run)) == (set(PATHS) if run["kind"] == "mptcp" else {run["paths"][0]})
-        assert run["result"]["bytes"] > 0
-    assert len({run["pair"] for run in runs}) == 1
-    ledger = awaited(
-        "all four are complete",
-        lambda: (
-            (rows := kit.ledger_by_run())
-            and all(r["id"] in rows and not rows[r["id"]]["missing"] for r in runs)
-            and rows
-        ),
-    )
-    assert {ledger[run["id"]]["kind"] for run in runs} == {"mptcp", "tcp"}
-
-
 def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: RunningKit) -> None:
     # The path that records take now is the one to lose.
     black = awaited("records are sent", lambda: kit.status()["spool"].get("path"))

@@ -1,11 +1,8 @@
 """How a download fails, over loopback: every way is a result with a reason, and what came is kept."""
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ import pytest
 
 from support.experiment_process import Run, parameters, server_of
 from support.scripted_endpoint import Behaviour, Endpoint
-from support.two_paths import REPOSITORY, await_true
+from support.two_paths import await_true
 from tandem.mptcp.paths import Path as ProbePath
 
 RATE = 2e6
@@ -106,32 +103,3 @@ def test_a_collector_that_is_gone_ends_the_run(start):
     assert run.process.stderr is not None
     assert "Traceback" not in run.process.stderr.read()
     run.process.stderr.close()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="root is needed to switch Multipath TCP off in a namespace of its own")
-def test_without_multipath_tcp_the_machine_is_at_fault(tmp_path):
-    token = tmp_path / "t"
-    token.write_text("x")
-    code = f"""
-import sys; sys.path.insert(0, {str(REPOSITORY / "tests")!r})
-from support.experiment_process import Run
-from support.scripted_endpoint import Behaviour, Endpoint
-endpoint = Endpoint(Behaviour(), protocol=0, host="127.0.0.1")
-url = "http://127.0.0.1:"
-run = Run("download", {{"run": "r", "kind": "mptcp", "path": "a", "paths": [{{"name": "a", "interface": "lo"}}], "bytes": 1,
-      "server": {{"control": url + str(endpoint.control_port), "measurement": url + str(endpoint.measurement_port),
-                  "token_file": {str(token)!r}}}}})
-out, err = run.process.communicate(timeout=200)
-print(run.process.returncode, err.strip())
-"""
-    file = tmp_path / "code.py"
-    file.write_text(code)
-    shell = f"ip link set lo up; echo 0 >/proc/sys/net/mptcp/enabled || true; exec {sys.executable} {file}"
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", shell], capture_output=True, text=True, env=environment, check=False
-    )
-    status, _, words = done.stdout.strip().partition(" ")
-    assert int(status) == 3, done.stderr
-    assert "net.mptcp.enabled=1" in words
-    assert "\n" not in words

@@ -6,6 +6,7 @@ Those that are measured by hand alone, and numbers of subflows: test_campaigns_o
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.running_kit import RunningKit, awaited
+from tandem_bench.run.programs import READY_S
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -150,3 +152,19 @@ def test_fewer_paths_hold_for_the_kernels_path_manager_too_and_for_this_pair_alo
     awaited("all paths join again", lambda: endpoints(kit) == 3)
     (after,) = kit.measured("--kind", "mptcp", "--path", "b", "--seconds", "2")
     assert {path for path, _ in places(after)} == {"a", "b", "wifi"}
+
+
+def test_what_a_killed_collector_left_of_its_conditions_the_next_one_undoes(kit: RunningKit) -> None:
+    def sack() -> str:
+        shown = kit.rig.command("probe", ["sysctl", "-n", SACK])
+        return subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+    shape = ("--shape", "a:down_bit_per_s=1e6,up_bit_per_s=1e6", "--sysctl", f"{SACK}=0")
+    running = kit.experiment("--set", "times=1000", "--set", "pause_s=60", *shape, name="handshake")
+    awaited("the conditions are made", lambda: "tshape" in leftovers(kit) and sack() == "0")
+    os.kill(kit.collector.pid, signal.SIGKILL)
+    kit.programs.end(kit.collector)
+    running.communicate(timeout=240)
+    assert ("tshape" in leftovers(kit), sack()) == (True, "0")
+    kit.collector = kit.programs.start("collector", kit.collector.argv, READY_S)
+    awaited("all is as before", lambda: (leftovers(kit), sack()) == ("", "1"))

@@ -81,11 +81,6 @@ def test_a_verdict(rig):
     assert {told[name]["primary"]["verdict"] for name in told} == {"native"}
 
 
-def test_latency_under_load(rig):
-    line = measure(rig, "latency", seconds=0.5, interval_ms=50, settle_s=0.2, linger_s=1, load="only")
-    assert line["failure"] is None
-
-
 def test_a_port_without_tls_is_a_failure(rig):
     _, server = rig
     clear = {**server, "measurement": f"https://{SERVER}:{MEASUREMENT_PORT}"}
