@@ -95,14 +95,10 @@ def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: Ru
     awaited("all paths carry", lambda: {f["path"] for f in flows() if (f["bytes"] or 0) > 100_000} == set(PATHS))
     # To the server, whose sequence number fits: one to the probe would be late by what is in flight, and not be believed.
     one = f"tcp sport {MEASUREMENT_PORT} limit rate 1/hour burst 1 packets reject with tcp reset"
-    rules = f"table ip cut {{ chain pass {{ type filter hook forward priority mangle; oifname ran0 {one}; }}; }}"
-    kit.rig.topology.run("op-b", ["nft", "-f", "-"], rules)
     restored = 'SELECT "took_ms" FROM "event" WHERE "kind" = $kind GROUP BY "path"'
-    try:
+    with kit.ruled("op-b", f"chain pass {{ type filter hook forward priority mangle; oifname ran0 {one}; }}"):
         stored = awaited("the event is in the database", lambda: kit.query(restored, kind="subflow_restored"))
-    finally:
         run = kit.stopped(running)
-        kit.rig.topology.run("op-b", ["nft", "delete", "table", "ip", "cut"])
     (loss,) = run["result"]["subflow_losses"]
     assert loss["path"] == "b"
     assert loss["back_after_ms"] > 0

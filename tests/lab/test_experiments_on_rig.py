@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from typing import Any
 
 import pytest
@@ -23,8 +22,7 @@ FIRST = "203.0.113.10"
 
 
 def leftovers(kit: RunningKit) -> str:
-    shown = kit.rig.command("probe", ["sh", "-c", "tc qdisc show | grep 7100: ; ip -br link | grep tshape; true"])
-    return subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout
+    return kit.run("probe", "sh", "-c", "tc qdisc show | grep 7100: ; ip -br link | grep tshape; true")
 
 
 def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: RunningKit) -> None:
@@ -125,8 +123,7 @@ def places(run: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def endpoints(kit: RunningKit) -> int:
-    shown = kit.rig.command("probe", ["ip", "mptcp", "endpoint", "show"])
-    return len(subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines())
+    return len(kit.run("probe", "ip", "mptcp", "endpoint", "show").splitlines())
 
 
 def test_a_pair_over_two_of_three_paths_leaves_the_third_alone(kit: RunningKit) -> None:
@@ -156,8 +153,7 @@ def test_fewer_paths_hold_for_the_kernels_path_manager_too_and_for_this_pair_alo
 
 def test_what_a_killed_collector_left_of_its_conditions_the_next_one_undoes(kit: RunningKit) -> None:
     def sack() -> str:
-        shown = kit.rig.command("probe", ["sysctl", "-n", SACK])
-        return subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        return kit.run("probe", "sysctl", "-n", SACK).strip()
 
     shape = ("--shape", "a:down_bit_per_s=1e6,up_bit_per_s=1e6", "--sysctl", f"{SACK}=0")
     running = kit.experiment("--set", "times=1000", "--set", "pause_s=60", *shape, name="handshake")

@@ -59,10 +59,6 @@ def reaches(kit: RunningKit, push: str, state: str) -> Callable[[], bool]:
     return lambda: bool(server(kit, "status", push)[0]["state"] == state)
 
 
-def nft(kit: RunningKit, *args: str) -> None:
-    subprocess.run(kit.rig.command("probe", ["nft", *args]), check=True, capture_output=True)
-
-
 def condition(kit: RunningKit, wait_s: int = 0, config: str | None = None) -> subprocess.CompletedProcess[str]:
     """The command of the systemd unit that the collector's page shows, on this probe."""
     text = (REPOSITORY / "docs/contributing/collector.md").read_text()
@@ -112,10 +108,7 @@ def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: Runnin
 
 
 def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_back(kit: RunningKit) -> None:
-    nft(kit, "add table inet off")
-    try:
-        nft(kit, "add chain inet off out { type filter hook output priority 0 ; }")
-        nft(kit, "add rule inet off out tcp dport 8443 reject with tcp reset")
+    with kit.ruled("probe", "chain out { type filter hook output priority 0; tcp dport 8443 reject with tcp reset; }"):
         one = push(kit, "second", "bytes = 200_000", 1)
 
         def trouble() -> bool:
@@ -124,8 +117,6 @@ def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_ba
 
         awaited("the probe says that the server does not answer", trouble)
         assert reaches(kit, one, "queued")()
-    finally:
-        nft(kit, "delete table inet off")
     awaited("the campaign is done", reaches(kit, one, "done"))
 
 

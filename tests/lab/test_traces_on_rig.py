@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 import random
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -73,9 +72,8 @@ def at_the_server(kit: RunningKit) -> dict[str, Path]:
 
 def sent_over_wifi(kit: RunningKit) -> int:
     """Bytes as the kernel counts them on the interface, all headers included, Ethernet's too."""
-    shown = kit.rig.command("probe", ["ip", "-s", "-j", "link", "show", "wlan0"])
-    done = subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20)
-    return int(json.loads(done.stdout)[0]["stats64"]["tx"]["bytes"])
+    shown = json.loads(kit.run("probe", "ip", "-s", "-j", "link", "show", "wlan0"))
+    return int(shown[0]["stats64"]["tx"]["bytes"])
 
 
 def upload_bytes(kit: RunningKit) -> dict[str, int]:
@@ -125,42 +123,19 @@ def corrupted(kit: RunningKit, log: Path) -> Iterator[None]:
     argv = [sys.executable, str(script), str(PROXY_PORT)]
     argv += [str(tls / name) for name in ("server.pem", "server.key", "ca.pem")] + [SERVER_NAME, "8443", str(log)]
     proxy = kit.programs.start("proxy", kit.rig.command("server", argv), READY_S)
-    redirect = (
-        "add table inet by",
-        "add chain inet by in { type nat hook prerouting priority -100 ; }",
-        f"add rule inet by in tcp dport 8443 redirect to :{PROXY_PORT}",
-    )
+    redirect = f"type nat hook prerouting priority -100; tcp dport 8443 redirect to :{PROXY_PORT};"
     try:
-        for line in redirect:
-            subprocess.run(kit.rig.command("server", ["nft", line]), check=True, capture_output=True)
-        yield
+        with kit.ruled("server", f"chain in {{ {redirect} }}"):
+            yield
     finally:
-        subprocess.run(kit.rig.command("server", ["nft", "delete table inet by"]), check=False, capture_output=True)
         kit.programs.end(proxy)
 
 
-CUTS = {
-    "silence": [
-        "add table inet cut",
-        "add chain inet cut out { type filter hook output priority 0 ; }",
-        'add rule inet cut out oifname "wlan0" drop',
-    ],
-    "reset": [
-        "add table inet cut",
-        "add chain inet cut out { type filter hook output priority 0 ; }",
-        'add rule inet cut out oifname "wlan0" meta l4proto tcp reject with tcp reset',
-    ],
-}
+CUTS = {"silence": "drop", "reset": "meta l4proto tcp reject with tcp reset"}
 
 
-@contextlib.contextmanager
-def wifi_cut(kit: RunningKit, kind: str) -> Iterator[None]:
-    for line in CUTS[kind]:
-        subprocess.run(kit.rig.command("probe", ["nft", line]), check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run(kit.rig.command("probe", ["nft", "delete table inet cut"]), check=True, capture_output=True)
+def wifi_cut(kit: RunningKit, kind: str) -> contextlib.AbstractContextManager[None]:
+    return kit.ruled("probe", f'chain out {{ type filter hook output priority 0; oifname "wlan0" {CUTS[kind]}; }}')
 
 
 @contextlib.contextmanager
