@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -123,24 +122,6 @@ def test_a_replayed_drive_gives_fixes_that_join_to_radio_records() -> None:
         ]
         found = Point(float(fix.fields["latitude_deg"]), float(fix.fields["longitude_deg"]))
         assert min(distance_m(Point(true.latitude_deg, true.longitude_deg), found) for true in near) < 0.1
-
-
-def test_a_gpsd_that_dies_and_a_receiver_that_falls_silent_come_back() -> None:
-    port = NmeaPort(nmea.street(300))
-    kept = Kept(port.device)
-    try:
-        until(lambda: len(kept.fixes()) >= 2)
-        first = kept.gpsd.pid
-        assert first is not None
-        os.kill(first, 9)
-        seen = len(kept.fixes())
-        until(lambda: len(kept.fixes()) >= seen + 3)
-        assert kept.gpsd.pid not in (None, first)
-    finally:
-        last = kept.gpsd.pid
-        kept.receiver.stop()
-        port.close()
-    assert not Path(f"/proc/{last}").exists()
 
 
 def test_gpsd_tells_the_time_to_a_probe_whose_clock_is_forty_years_off(tmp_path: Path) -> None:
