@@ -18,19 +18,10 @@ from support import stock_images
 GIB = 1 << 30
 SCRIPT = Path(tandem_image.__file__).parent / "files/tandem-spool"
 UUID = "7d2c8f1e-5a0b-4c3d-9e6f-1a2b3c4d5e6f"
-PROGRAMS = [
-    "losetup",
-    "partx",
-    "sfdisk",
-    "resizepart",
-    "mkfs.ext4",
-    "resize2fs",
-    "findfs",
-    "lsblk",
-    "blkid",
-    "addpart",
-    "unshare",
-]
+PROGRAMS = (
+    *("losetup", "partx", "sfdisk", "resizepart", "mkfs.ext4", "resize2fs", "findfs"),
+    *("lsblk", "blkid", "addpart", "unshare"),
+)
 CARD = 12 * GIB
 
 # $1: the card's file, $2: a folder to mount its root on, $3: what to run there after tandem-spool, in a shell.

@@ -129,16 +129,8 @@ def identities(kit: RunningKit) -> list[str]:
     found = []
     for operator in "AB":
         name, timeline = f"Operator {operator}", read(kit.rig.folder / f"timeline-{operator}.jsonl")
-        setup = Setup(
-            family=FAMILIES["quectel"],
-            timeline=timeline,
-            operator=name,
-            epoch_ns=0,
-            link=Path(),
-            imei=made_up_imei(name, 1),
-            seed=1,
-        )
-        one = modem(setup)
+        made = {"timeline": timeline, "epoch_ns": 0, "link": Path(), "imei": made_up_imei(name, 1), "seed": 1}
+        one = modem(Setup(family=FAMILIES["quectel"], operator=name, **made))
         found += [one.imei, one.imsi, one.iccid]
     return found
 

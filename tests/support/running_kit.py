@@ -204,14 +204,8 @@ def running_kit(
     owner = Owner.of_caller()
     for place in (folder, *folder.rglob("*")):
         owner.give(place)
-    rig = Rig(
-        scene or play(load("still", duration_s=PLAYED_S, seed=1)),
-        bench,
-        owner,
-        wifi=True,
-        server_addresses=2,
-        sites=SITES,
-    )
+    played = scene or play(load("still", duration_s=PLAYED_S, seed=1))
+    rig = Rig(played, bench, owner, wifi=True, server_addresses=2, sites=SITES)
     with rig, Programs(logs) as programs:
 
         def serve(*args: str) -> list[str]:

@@ -78,15 +78,8 @@ class Folder:
         upper, work = path / "over/upper", path / "over/work"
         upper.mkdir()
         work.mkdir()
-        self._mount(
-            "-t",
-            "overlay",
-            "none",
-            "-o",
-            f"lowerdir=/usr,upperdir={upper},workdir={work}",
-            self.root / "usr",
-            make=True,
-        )
+        layers = f"lowerdir=/usr,upperdir={upper},workdir={work}"
+        self._mount("-t", "overlay", "none", "-o", layers, self.root / "usr", make=True)
         for name in ("bin", "sbin", "lib", "lib64"):
             if Path("/", name).is_symlink():
                 (self.root / name).symlink_to(f"usr/{name}")
@@ -189,17 +182,8 @@ def play(tmp_path, probe, server, *more, kits=None):
         "ANSIBLE_HOME": tmp_path / "ansible",
         "LC_ALL": "C.UTF-8",
     }
-    line = [
-        "env",
-        PATH,
-        shutil.which("ansible-playbook"),
-        "-i",
-        inventory,
-        PLAYBOOK,
-        "-e",
-        '{"decommission_power_off": false}',
-        *more,
-    ]
+    line = ["env", PATH, shutil.which("ansible-playbook"), "-i", inventory, PLAYBOOK]
+    line += ["-e", '{"decommission_power_off": false}', *more]
     environment = (
         os.environ | {name: str(value) for name, value in settings.items()} | {"ANSIBLE_STDOUT_CALLBACK": "json"}
     )

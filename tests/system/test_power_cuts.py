@@ -37,13 +37,9 @@ def cuts(*args):
         if not Path(device).exists():
             pytest.skip(f"this kernel or container has no {device}")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    done = subprocess.run(
-        ["unshare", "--mount", "--fork", "--kill-child", sys.executable, str(HERE / "power_cuts.py"), *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    words = ["unshare", "--mount", "--fork", "--kill-child", sys.executable, str(HERE / "power_cuts.py"), *args]
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -53,19 +53,9 @@ def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
 def faults(programs: Path, crate: Path, cache: Path) -> Counter[str]:
     """What roc-validator finds, recommendations too."""
     report = crate.with_name(f"{crate.name}-report.json")
-    how = ["-p", "ro-crate-1.3", "--offline", "--cache-path", cache, "-l", "recommended", "-v", "--no-paging"]
-    command = [
-        programs / "rocrate-validator",
-        "-y",
-        "--disable-color",
-        "validate",
-        *how,
-        "-f",
-        "json",
-        "-o",
-        report,
-        crate,
-    ]
+    how = ["--offline", "--cache-path", cache, "-p", "ro-crate-1.3", "-l", "recommended", "-v", "--no-paging"]
+    command = [programs / "rocrate-validator", "-y", "--disable-color", "validate", *how]
+    command += ["-f", "json", "-o", report, crate]
     subprocess.run(command, capture_output=True, check=False)
     told = json.loads(report.read_text())
     assert told["statistics"]["total_checks"] > 50
