@@ -88,6 +88,18 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     return file
 
 
+def in_json(folder: Path, *words: object) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """``ansible-playbook``, told whole by ``words``: the run, and what Ansible itself tells of it. In ``folder`` it keeps what it must."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
+    env |= {"ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"), "ANSIBLE_HOME": str(folder / "ansible")}
+    env |= {"ANSIBLE_STDOUT_CALLBACK": "json", "LC_ALL": "C.UTF-8"}
+    streams = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    done = subprocess.run([*map(str, words)], env=env, check=False, timeout=900, **streams)
+    begin = done.stdout.find("{")
+    assert begin >= 0, done.stdout + done.stderr
+    return done, json.loads(done.stdout[begin:])
+
+
 def play(ground: Ground, name: str, inventory: Path, *options: str, log: str = "") -> Played:
     """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder."""
     found = program()
