@@ -35,8 +35,7 @@ def measure(rig: tuple[Lab, dict[str, Any]], name: str, server: dict[str, Any] |
     return line
 
 
-@pytest.mark.parametrize("query", [{"bytes": 2_000_000}, {"seconds": 1}])
-@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+@pytest.mark.parametrize(("kind", "query"), [("mptcp", {"bytes": 2_000_000}), ("tcp", {"seconds": 1})])
 def test_a_download(rig, kind, query):
     line = measure(rig, "download", kind=kind, path="a", **query)
     assert line["failure"] is None
