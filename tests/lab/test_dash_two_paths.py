@@ -24,9 +24,7 @@ def two():
         yield made
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "used"), [("mptcp", "a", {"a", "b"}), ("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})]
-)
+@pytest.mark.parametrize(("kind", "path", "used"), [("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})])
 def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
     endpoint = two.server.inside(lambda: DashEndpoint(script, 262, ""))
     try:

@@ -6,7 +6,6 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,17 +13,28 @@ import pytest
 from support.experiment_process import Run
 from support.real_endpoint import Measured, measured
 from support.two_paths import SERVER, lab, lab_with, up
+from tandem.mptcp import sysctls
 
 pytestmark = lab_with("nft")
 CHAIN = "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }'"
 INPUT = "nft 'add chain ip t i { type filter hook input priority 0; }'"
 
 
-@pytest.fixture
-def judged(tmp_path: Path) -> Iterator[Measured]:
-    with lab() as made, measured(made, tmp_path, join_wait_s=2.5, control_timeout_s=10, bytes=200_000) as judged:
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+    own = {"join_wait_s": 2.5, "control_timeout_s": 10, "bytes": 200_000}
+    with lab() as made, measured(made, tmp_path_factory.mktemp("endpoint"), **own) as rig:
         up(made)
-        yield judged
+        # Else a kernel that met a middlebox would leave Multipath TCP alone for an hour (from Linux 6.12 on).
+        made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
+        yield rig
+
+
+@pytest.fixture
+def judged(rig: Measured) -> Iterator[Measured]:
+    """Without the middleboxes of the test before."""
+    yield rig
+    rig.lab.server.run("nft flush ruleset")
 
 
 def middlebox(judged: Measured, *rules: str) -> None:
