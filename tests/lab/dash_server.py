@@ -26,8 +26,7 @@ from tandem.schema.record import Record
 @dataclass
 class Answer:
     """One answer. ``after_s``: the body's second half comes so late. ``length``: what Content-Length says. ``cut``: only so many bytes of
-    the body are sent, then ``then``: "close", "reset" or "stall" ("" goes on). ``raw``: sent as it is instead, again and again when
-    ``endless``."""
+    the body are sent, then ``then``: "close", "reset" or "stall" ("" goes on). ``raw``: sent as it is instead."""
 
     body: bytes = b""
     status: int = 200
@@ -37,7 +36,6 @@ class Answer:
     then: str = ""
     headers: tuple[str, ...] = ()
     raw: bytes = b""
-    endless: bool = False
 
 
 Script = Callable[[str, str | None], Answer]
@@ -77,8 +75,6 @@ class DashEndpoint(Endpoint):
         """Whether the connection stays."""
         if answer.raw:
             connection.sendall(answer.raw)
-            while answer.endless and not self._closing.wait(0.001):
-                connection.sendall(answer.raw)
             return self._end(connection, answer.then)
         length = len(answer.body) if answer.length is None else answer.length
         told = [f"HTTP/1.1 {answer.status} X", *([f"Content-Length: {length}"] if length >= 0 else []), *answer.headers]

@@ -89,17 +89,10 @@ def play(folder: Path, influxd: Path) -> IncidentRun:
         Owner.of_caller().give(disk.folder)
         port = NmeaPort(places)
         held.callback(port.close)
-        kit = held.enter_context(
-            running_kit(
-                left.folder,
-                influxd,
-                more=MORE.format(spool=SPOOL_BYTES, device=port.device),
-                scene=played,
-                server_more=SERVER.format(traces=disk.folder),
-                around=machine.around,
-                edited=_edited,
-            )
-        )
+        more = MORE.format(spool=SPOOL_BYTES, device=port.device)
+        servers = SERVER.format(traces=disk.folder)
+        played_by = {"scene": played, "around": machine.around, "edited": _edited}
+        kit = held.enter_context(running_kit(left.folder, influxd, more=more, server_more=servers, **played_by))
         Story(kit, left, machine, disk).tell()
     for span in left.spans.values():
         span.end_utc_ns = span.end_utc_ns or left.spans["all"].end_utc_ns

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -224,11 +222,11 @@ class Story:
         self._ran("simultaneous", pairing="simultaneous", seconds=3)
         self._ran("bandwidth", "bandwidth", parameters={"seconds": 1})
         self._ran("delay", "delay", parameters={"min_bytes": 100_000, "max_bytes": 100_000})
-        with self._ruled("op-b", STRIPS):
+        with self.kit.ruled("op-b", STRIPS):
             self._ran("verdict", "verdict", parameters={"bytes": 100_000, "join_wait_s": 2, "asks": 2})
         played = {"kind": "mptcp", "path": "a", "content": "synthetic", "mpd": "1s-number.mpd", "seconds": 8}
         self._ran("dash", "dash", parameters=played)
-        with self._ruled("probe", REFUSES):
+        with self.kit.ruled("probe", REFUSES):
             self._ran("refused", ok=False, kind="tcp", path="b", seconds=1)
 
     def _campaign(self) -> None:
@@ -247,21 +245,9 @@ class Story:
         told = """SELECT last("made") FROM "campaign" WHERE "state" = 'done'"""
         awaited("the database has its end", lambda: self.kit.query(told), 120)
 
-    @contextmanager
-    def _ruled(self, namespace: str, ruleset: str) -> Iterator[None]:
-        """While this is open, the network does so."""
-
-        def nft(text: str) -> None:
-            command = self.kit.rig.command(namespace, ["nft", "-f", "-"])
-            subprocess.run(command, input=text, text=True, check=True, capture_output=True)
-
-        nft(f"table inet incidents {{ {ruleset}; }}")
-        yield
-        nft("delete table inet incidents")
-
     def _cut(self) -> None:
         """The gateway is not reached while pairs are measured, and starts anew meanwhile: the spool reaches its cap."""
-        with self.left.span("gateway_cut"), self._ruled("probe", CUT):
+        with self.left.span("gateway_cut"), self.kit.ruled("probe", CUT):
             (gateway,) = (program for program in self.kit.programs.started if program.name == "gateway")
             self.kit.programs.end(gateway, 60)
             self.kit.programs.start("gateway", gateway.argv, READY_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import math
 import os
 import pty
@@ -12,7 +11,6 @@ import time
 import tty
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 SATELLITES = ((2, 45, 110, 41), (5, 71, 30, 44), (12, 22, 290, 35), (15, 63, 190, 43), (18, 12, 60, 28), (24, 35, 240, 38),
               (25, 8, 330, 22), (29, 51, 80, 40), (31, 17, 150, 30))  # fmt: skip
@@ -39,16 +37,6 @@ def street(seconds: int, speed_m_per_s: float = 14.0) -> list[Place]:
         latitude += speed_m_per_s * math.cos(math.radians(track)) / 111_195
         longitude += speed_m_per_s * math.sin(math.radians(track)) / 111_195 / math.cos(math.radians(latitude))
     return places
-
-
-def logged(file: Path, first: int, seconds: int) -> list[Place]:
-    """Rows of a G-NetTrack log from its ``first`` on, one a second of its time stamps."""
-    places: dict[str, Place] = {}
-    with file.open(newline="") as rows:
-        for row in csv.DictReader(rows):
-            place = Place(float(row["Latitude"]), float(row["Longitude"]), float(row["Speed"]) / 3.6, 0.0)
-            places.setdefault(row["Timestamp"], place)
-    return list(places.values())[first : first + seconds]
 
 
 def sentence(body: str) -> bytes:

@@ -28,7 +28,7 @@ device = "{device}"
 """
 OWN_RUN = 'mkdir -p /run/tandem-preflight && mount --bind "$1" /run/tandem-preflight && shift && exec "$@"'
 """Each collector that starts on this machine removes from /run what killed checks left there."""
-STRIP = "table ip cut { chain pass { type filter hook forward priority mangle; reset tcp option mptcp; }; }"
+STRIP = "chain pass { type filter hook forward priority mangle; reset tcp option mptcp; }"
 
 
 @dataclass
@@ -71,7 +71,7 @@ class PreflightKit:
 
     def ours_in_the_kernel(self) -> int:
         """How many of the probe's rules and endpoints are of the range that the collector has for its own."""
-        told = [self.kit.rig.topology.run("probe", ["ip", *words]) for words in (("rule",), ("mptcp", "endpoint"))]
+        told = [self.kit.run("probe", "ip", *words) for words in (("rule",), ("mptcp", "endpoint"))]
         return sum(len(re.findall(r"^71[01][0-9]:|\bid 10[1-8]\b", text, re.MULTILINE)) for text in told)
 
     def spent(self, path: str) -> None:
@@ -84,28 +84,19 @@ class PreflightKit:
         self.kit.measured("--kind", "tcp", "--path", path, "--seconds", "1")
         awaited("the account tells of it", told, 90)
 
-    @contextmanager
-    def rules(self, namespace: str, rules: str) -> Iterator[None]:
-        """A middlebox of nftables."""
-        self.kit.rig.topology.run(namespace, ["nft", "-f", "-"], rules)
-        try:
-            yield
-        finally:
-            self.kit.rig.topology.run(namespace, ["nft", "delete", "table", "ip", "cut"])
-
     def options_stripped(self, operator: str) -> Any:
         """The operator's network takes Multipath TCP's options away."""
-        return self.rules(f"op-{operator}", STRIP)
+        return self.kit.ruled(f"op-{operator}", STRIP)
 
     @contextmanager
     def interface_down(self, path: str) -> Iterator[None]:
         """As an unplugged cable."""
         (interface,) = [one.interface for one in self.kit.rig.probe_paths() if one.name == path]
-        self.kit.rig.topology.run("probe", ["ip", "link", "set", interface, "down"])
+        self.kit.run("probe", "ip", "link", "set", interface, "down")
         try:
             yield
         finally:
-            self.kit.rig.topology.run("probe", ["ip", "link", "set", interface, "up"])
+            self.kit.run("probe", "ip", "link", "set", interface, "up")
             # The address of a point-to-point interface stays; its routes went with it and are the collector's to bring back.
             awaited("the path is up", lambda: self.kit.status()["paths"][path]["state"] == "up", 60)
 

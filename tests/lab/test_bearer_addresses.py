@@ -9,7 +9,6 @@ from tandem.app.daemon.modems import LOOK_AGAIN_S, BearerAddresses
 from tandem.modem.mm_poller import BearerGiven, given
 from tandem.mptcp import netlink
 from tandem.mptcp.iproute import interfaces
-from tandem.mptcp_abi.v094 import IFF_NOMULTIPATH
 
 pytestmark = pytest.mark.lab
 NAME = "bearer0"
@@ -111,8 +110,3 @@ def test_one_flag_changes_and_no_other(interface: str) -> None:
     assert netlink.read_link_flags(interface) == before | DEBUG
     netlink.change_link_flags(interface, 0, DEBUG)
     assert netlink.read_link_flags(interface) == before
-
-
-def test_a_flag_of_the_v094_kernel_that_this_one_does_not_know_stays_away(interface: str) -> None:
-    netlink.change_link_flags(interface, IFF_NOMULTIPATH, IFF_NOMULTIPATH)
-    assert not (netlink.read_link_flags(interface) or 0) & IFF_NOMULTIPATH

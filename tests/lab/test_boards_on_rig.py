@@ -29,12 +29,8 @@ MAY_BE_EMPTY: set[Place] = {
     *(("tandem-multipath", "panel", name, "B") for name in _GAIN),  # no run of the rig falls back to TCP
     # t_R wants two seconds of round trips before an event: captured runs of the rig last five, and an event need not fall so.
     *(("tandem-multipath", "panel", name, "A") for name in _T_R),
-    (
-        "tandem-probe",
-        "panel",
-        "Movement",
-        "B",
-    ),  # how fast is told after a minute of moving: about as long as the run moves
+    # How fast is told after a minute of moving: about as long as the run moves.
+    ("tandem-probe", "panel", "Movement", "B"),
     ("tandem-fleet", "panel", "Probes now, by state", "B"),  # idle: only when the server looks between two runs
 }
 

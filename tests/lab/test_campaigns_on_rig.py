@@ -1,23 +1,50 @@
-"""The papers' campaigns in their short forms, by the real collector over two operators and a Wi-Fi, to the end."""
+"""Campaigns by the real collector over two operators and a Wi-Fi: the papers' in their short forms, to the end; from the server's queue."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.running_kit import SITES, RunningKit, awaited
+from support.running_kit import PROBE, REPOSITORY, SITES, RunningKit, awaited, running_kit
 from tandem_bench.run.programs import COLLECTOR, Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 CAMPAIGNS = ("adarsh-survey", "chen-sizes", "cordero-delay", "cordero-remote", "mohan-dash")
 """Each with experiments of its own. The last test plays adarsh-field; tests/system/test_example_campaign.py the others' kinds."""
+
+
+S_RUNS = "s: run 1 of 5"
+OWN = """\
+format = "tandem-campaign-file/1"
+name = "{name}"
+title = "t"
+roles = ["a", "b"]
+[[step]]
+name = "s"
+experiment = "download"
+repetitions = {repetitions}
+[step.parameters]
+kind = "mptcp"
+path = "a"
+{size}
+"""
+
+
+@pytest.fixture(scope="module")
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKit]:
+    more = "\n[campaigns]\nask_every_s = 1\n"
+    with running_kit(tmp_path_factory.mktemp("rig"), influxd, more=more) as running:
+        yield running
 
 
 def campaign(kit: RunningKit, *args: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
@@ -127,43 +154,101 @@ def test_the_result_tables_are_there(kit: RunningKit) -> None:
         assert (kit.folder / "tables" / f"{name}-values.csv").is_file()
 
 
-def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: RunningKit) -> None:
-    """The last of this module: it ends the collector, whose place the command line takes."""
-    kit.programs.end(kit.collector, 90)
-    owner = Owner.of_caller()
-    argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--form", "short", "--allow-substitutes"]
-    argv += ["--json", *kit.probe_config]
-    command = kit.rig.command("probe", confined([*argv, "--anew"], owner, COLLECTOR))
-    lines = kit.probe / "campaigns" / "adarsh-field" / "runs.jsonl"
-    begun = kit.probe / "campaigns" / "adarsh-field" / "begun.json"
-    earlier = begun.read_text() if begun.exists() else ""
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+# --- from the server's queue
+
+
+def server(kit: RunningKit, *args: str) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = json.loads(kit.server("campaign", *args, "--json"))
+    return told
+
+
+def push(kit: RunningKit, name: str, size: str, repetitions: int, *more: str) -> str:
+    file = kit.folder / f"{name}.toml"
+    file.write_text(OWN.format(name=name, size=size, repetitions=repetitions))
+    (row,) = server(kit, "push", str(file), "--probes", PROBE, *more)
+    return str(row["id"])
+
+
+def reaches(kit: RunningKit, push: str, state: str) -> Callable[[], bool]:
+    return lambda: bool(server(kit, "status", push)[0]["state"] == state)
+
+
+def condition(kit: RunningKit, wait_s: int = 0, config: str | None = None) -> subprocess.CompletedProcess[str]:
+    """The command of the systemd unit that the collector's page shows, on this probe."""
+    text = (REPOSITORY / "docs/contributing/collector.md").read_text()
+    (line,) = re.findall(r"^ExecCondition=/bin/sh -c '(.*)'$", text, re.MULTILINE)
+    assert " --wait 3600;" in line
+    tandem = f"{sys.executable} -m tandem"
+    where = config or str(kit.probe / "config.toml")
+    script = (
+        line.replace("$$", "$")
+        .replace("tandem ", f"{tandem} ", 1)
+        .replace("--wait 3600", f"--wait {wait_s} --config {where}")
+    )
+    command = kit.rig.command("probe", confined(["/bin/sh", "-c", script], Owner.of_caller()))
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def of_push(kit: RunningKit, push: str) -> list[dict[str, Any]]:
+    told = [json.loads(file.read_text()) for file in (kit.probe / "runs").glob("*.json")]
+    return [m for m in told if m.get("campaign", {}).get("push") == push]
+
+
+def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: RunningKit) -> None:
+    one = push(kit, "endless", "seconds = 3000", 5)
+    awaited("it runs", lambda: kit.status()["run"] is not None and reaches(kit, one, "running")())
+    held = condition(kit)
+    assert (held.returncode, held.stdout.splitlines()) == (1, [f"held: campaign endless: {S_RUNS}"])
+    waits = push(kit, "third", "bytes = 200_000", 1)
+    awaited("the next is taken", reaches(kit, waits, "taken"))
+    server(kit, "withdraw", "endless")
+    awaited("the campaign is withdrawn", reaches(kit, one, "withdrawn"))
+    awaited("the next is done", reaches(kit, waits, "done"))
+    (ended,) = of_push(kit, one)
+    assert ended["failure"]["reason"] == "stopped"
+    assert ended["result"]["bytes"] > 0
+
+
+def test_a_power_cut_makes_no_run_twice(kit: RunningKit) -> None:
+    one = push(kit, "cut", "seconds = 2", 3)
+    lines = kit.probe / "campaigns" / one / "runs.jsonl"
 
     def held_in_a_run() -> bool:
-        """Two runs are whole, and another is under way: an odd number of lines, while it stands still."""
-        if not begun.exists() or begun.read_text() == earlier or not lines.exists() or noted() < 5:
+        """One run is whole, and another is under way: an odd number of lines, while the collector stands still."""
+        if not lines.exists() or len(lines.read_bytes().splitlines()) < 3:
             return False
-        os.killpg(first.pid, signal.SIGSTOP)
-        if noted() % 2 == 0:
-            os.killpg(first.pid, signal.SIGCONT)
-        return noted() % 2 == 1
+        os.kill(kit.collector.pid, signal.SIGSTOP)
+        if len(lines.read_bytes().splitlines()) % 2 == 0:
+            os.kill(kit.collector.pid, signal.SIGCONT)
+            return False
+        return True
 
-    def noted() -> int:
-        return len(lines.read_bytes().splitlines())
+    awaited("another run begins", held_in_a_run)
+    kit.collector_cut()
+    awaited("the campaign is done", reaches(kit, one, "done"))
+    (row,) = server(kit, "status", one)
+    assert row["steps"] == {"s": {"made": 3, "of": 3}}
+    entries = {(e["number"], e["attempt"]): e for e in map(json.loads, lines.read_text().splitlines())}
+    whole = [number for (number, _), entry in entries.items() if entry["ended"] is not None]
+    assert sorted(whole) == [0, 1, 2]
+    assert len([entry for entry in entries.values() if entry["ended"] is None]) == 1
 
-    try:
-        awaited("a third run begins", held_in_a_run, 240)
-    finally:
-        os.killpg(first.pid, signal.SIGKILL)
-        first.communicate()
-    again = kit.rig.command("probe", confined(argv, owner, COLLECTOR))
-    done = subprocess.run(again, capture_output=True, text=True, timeout=600, check=False)
+
+def test_maintenance_goes_on_when_nothing_is_measured_and_when_nobody_can_tell(kit: RunningKit) -> None:
+    """The scenario stands still: nothing is measured now."""
+    assert condition(kit, wait_s=60).stdout == "idle\n"
+    broken = condition(kit, config="/nowhere/config.toml")
+    assert (broken.returncode, broken.stdout) == (0, "")
+    assert "/nowhere/config.toml" in broken.stderr
+
+
+def test_without_a_collector_the_command_line_takes_its_place(kit: RunningKit) -> None:
+    """The last of this module: it ends the collector."""
+    kit.programs.end(kit.collector, 90)
+    argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--form", "short", "--allow-substitutes"]
+    argv += ["--json", "--anew", *kit.probe_config]
+    command = kit.rig.command("probe", confined(argv, Owner.of_caller(), COLLECTOR))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
-    assert told["state"] == "done"
-    assert told["runs"] == {"ok": 6, "cut_off": 1}
-    entries = {(e["step"], e["number"], e["attempt"]): e for e in map(json.loads, lines.read_text().splitlines())}
-    whole = [key for key, entry in entries.items() if entry["ended"] is not None]
-    assert len(whole) == len({key[:2] for key in whole}) == 6
-    (cut,) = [key for key, entry in entries.items() if entry["ended"] is None]
-    assert (*cut[:2], 2) in whole
+    assert (told["state"], told["runs"]) == ("done", {"ok": 6})

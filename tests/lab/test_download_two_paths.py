@@ -69,12 +69,12 @@ def test_samples_are_records_in_order(two):
     assert run.samples[-1]["connection"]["subflows"] == 2
 
 
-@pytest.mark.parametrize("path", ["a", "b"])
-def test_tcp_stays_on_its_path(two, path):
-    result = two.start("tcp", path).end()["result"]
-    assert [(s["subflow"], s["path"], s["share"]) for s in result["subflows"]] == [("0", path, 1.0)]
-    assert (result["bytes"], result["fallback"]) == (SIZE, False)
-    assert two.endpoint.peers == [ADDRESS[path]]
+def test_tcp_stays_on_its_path(two):
+    for path in "ab":
+        result = two.start("tcp", path).end()["result"]
+        assert [(s["subflow"], s["path"], s["share"]) for s in result["subflows"]] == [("0", path, 1.0)]
+        assert (result["bytes"], result["fallback"]) == (SIZE, False)
+        assert two.endpoint.peers == [ADDRESS[path]]
 
 
 @needs_nft

@@ -1,9 +1,11 @@
 """A disk that is full while a campaign is reported, analysed or published: one line, status 3, what was there is as it was, and the same
-command goes on when there is room. A real file system."""
+command goes on when there is room; and one that fills up in the middle of a trace. A real file system."""
 
 import os
+import random
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,18 +19,26 @@ from support.capture_scenes import plain_download
 from support.captures import pcap
 from support.exported_kits import kit, write_export
 from support.synthetic_campaign import Synthetic
+from support.trace_gateway import TraceGateway, offered
 from tandem_server.cli.main import main
 
 pytestmark = lab_with()
 
 
+@contextmanager
+def small_disk(folder: Path, options: str) -> Iterator[Path]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 @pytest.fixture
 def disk(tmp_path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with small_disk(tmp_path / "disk", "size=64m") as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -84,3 +94,23 @@ def test_it_says_so_in_one_line_leaves_nothing_half_and_goes_on_with_room(comman
     assert not (disk / "package").exists()
     filler.unlink()
     assert main(words) == 0, capsys.readouterr().err
+
+
+def test_a_trace_that_does_not_fit_goes_on_when_there_is_room(tmp_path):
+    with small_disk(tmp_path / "traces", "size=3m,mode=0750") as disk:
+        gateway = TraceGateway(tmp_path)
+        gateway.start()
+        try:
+            offer, stream = offered(random.Random(1).randbytes(5 << 20), encoding="identity")
+            assert gateway.offer(offer)[0] == 507  # it is known beforehand that it will not fit
+            status, _ = gateway.send(offer, 0, stream)
+            assert status == 507
+            kept = gateway.stream(offer).stat().st_size
+            assert 2 << 20 < kept <= 3 << 20
+            assert gateway.state(offer)[1] == {"state": "receiving", "offset": kept}
+            subprocess.run(["mount", "-o", "remount,size=16m", disk], check=True)
+            assert gateway.offer(offer) == (200, {"state": "receiving", "offset": kept})
+            assert gateway.send(offer, kept, stream[kept:])[1]["state"] == "received"
+        finally:
+            gateway.end()
+    assert "Traceback" not in gateway.log()

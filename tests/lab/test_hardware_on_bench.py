@@ -111,27 +111,6 @@ def test_a_pulled_plug_is_noticed_and_its_return_too(modem: BenchModem, tmp_path
     assert 0 < report["modems"]["a"]["away_s"] < 60
 
 
-def test_a_plug_that_nobody_pulls_fails(modem: BenchModem, tmp_path: Path) -> None:
-    args = ("--port", f"a={modem.port}", "--unplug", "--patience", "2", "-k", "unplugged")
-    status, printed, _ = outcome(tmp_path, *args)
-    assert status == 1
-    assert "not within 2 s: it is gone" in printed
-
-
-def test_without_modems_everything_is_skipped_with_what_is_missing(tmp_path: Path) -> None:
-    status, printed, report = outcome(tmp_path)
-    assert status == 0, printed
-    assert {kind for kind, *_ in report["tests"].values()} == {"skipped"}
-    assert "no modem with an AT port is plugged in" in printed
-
-
-def test_a_wrong_option_is_one_line(tmp_path: Path) -> None:
-    with hardware(tmp_path, "--port", "nonsense") as running:
-        printed, _ = running.communicate(timeout=180)
-    assert running.returncode == 4
-    assert "--port nonsense: write NAME=DEVICE" in printed
-
-
 def test_data_goes_over_each_path_by_itself(kit: RunningKit, tmp_path: Path) -> None:
     enter = tuple(kit.rig.command("probe", []))
     args = (*kit.probe_config, "-k", "data_on_each_path")

@@ -19,17 +19,8 @@ GIB = 1 << 30
 SCRIPT = Path(tandem_image.__file__).parent / "files/tandem-spool"
 UUID = "7d2c8f1e-5a0b-4c3d-9e6f-1a2b3c4d5e6f"
 PROGRAMS = (
-    "losetup",
-    "partx",
-    "sfdisk",
-    "resizepart",
-    "mkfs.ext4",
-    "resize2fs",
-    "findfs",
-    "lsblk",
-    "blkid",
-    "addpart",
-    "unshare",
+    *("losetup", "partx", "sfdisk", "resizepart", "mkfs.ext4", "resize2fs", "findfs"),
+    *("lsblk", "blkid", "addpart", "unshare"),
 )
 CARD = 12 * GIB
 

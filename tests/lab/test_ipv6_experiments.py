@@ -118,17 +118,9 @@ def test_names_are_asked_for_and_addresses_pinged(six, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "list.csv").write_text("1,n1.example\n2,n2.example\n3,nx.example\n4,mute1.example\n")
     with serving(six.lab.server.enter, f"{SERVER}+0"):
-        result = result_of(
-            six,
-            "reachability",
-            names=str(tmp_path / "list.csv"),
-            folder=str(tmp_path / "run"),
-            resolvers={"six": [SERVER]},
-            ping_timeout_s=30,
-            dns_timeout_s=2,
-            dns_tries=2,
-            pings=3,
-        )
+        files = {"names": str(tmp_path / "list.csv"), "folder": str(tmp_path / "run")}
+        times = {"ping_timeout_s": 30, "dns_timeout_s": 2, "dns_tries": 2, "pings": 3}
+        result = result_of(six, "reachability", resolvers={"six": [SERVER]}, **files, **times)
     found = result["resolution"]["six"]
     assert (found["names"], found["resolved_aaaa"]) == (4, 2)
     (way,) = result["ways"]

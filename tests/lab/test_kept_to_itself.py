@@ -6,7 +6,6 @@ import ipaddress
 import os
 import socket
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,9 +56,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory, told: socket.socket) -> Iterat
 
 def listening(kit: RunningKit, *family: str) -> list[list[str]]:
     """Rows of ``ss`` for the sockets of the probe's namespace that anyone may speak to: the local end is the fourth word from its state."""
-    argv = kit.rig.command("probe", ["ss", "-Hlnp", *family])
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    return [line.split() for line in done.stdout.splitlines()]
+    return [line.split() for line in kit.run("probe", "ss", "-Hlnp", *family).splitlines()]
 
 
 def outside(kit: RunningKit) -> list[str]:
@@ -132,16 +129,8 @@ def identities(kit: RunningKit) -> list[str]:
     found = []
     for operator in "AB":
         name, timeline = f"Operator {operator}", read(kit.rig.folder / f"timeline-{operator}.jsonl")
-        setup = Setup(
-            family=FAMILIES["quectel"],
-            timeline=timeline,
-            operator=name,
-            epoch_ns=0,
-            link=Path(),
-            imei=made_up_imei(name, 1),
-            seed=1,
-        )
-        one = modem(setup)
+        made = {"timeline": timeline, "epoch_ns": 0, "link": Path(), "imei": made_up_imei(name, 1), "seed": 1}
+        one = modem(Setup(family=FAMILIES["quectel"], operator=name, **made))
         found += [one.imei, one.imsi, one.iccid]
     return found
 

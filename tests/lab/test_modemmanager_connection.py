@@ -60,27 +60,3 @@ def test_roaming_is_refused_by_name_and_nothing_is_dialled(laid: Desk, tmp_path:
     polled.wait(lambda: ("roaming_refused", "registered with 24405, which is not this SIM's own") in polled.states, 60)
     assert "--> 'ATD" not in laid.log()
     assert "connecting" not in [state for state, _ in polled.states]
-
-
-def test_a_network_that_gives_no_connection_is_named(laid: Desk, tmp_path: Path) -> None:
-    """The bench's modem takes no data calls: ModemManager's refusal is the state, with its reason."""
-    laid.modem("c", [TICK], time.monotonic_ns())
-    polled = Polled()
-    laid.poller("c", 0.5, polled, connection=settings(tmp_path))
-    polled.wait(lambda: polled.states[-1:] != [] and polled.states[-1][0] == "not_connected", 120)
-    states = [state for state, _ in polled.states]
-    assert states[-2:] == ["connecting", "not_connected"]
-    assert "tried again in 10 s" in polled.states[-1][1]
-
-
-def test_a_modem_that_hangs_is_a_failed_poll_and_comes_back(laid: Desk) -> None:
-    laid.modem("h", [TICK], time.monotonic_ns())
-    polled = Polled()
-    laid.poller("h", 0.5, polled)
-    polled.wait(lambda: polled.made[-1:] != [] and polled.made[-1].failure is None, 60)
-    polled.wait(lambda: polled.made[-1].record().fields.get("rsrp_dbm") is not None, 60)
-    laid.wish("h-managed", {"fault": "hang", "seconds": 3600, "cured_by": "NEVER"})
-    polled.wait(lambda: polled.made[-1].failure is not None, 60)
-    assert polled.made[-1].failure in ("no_answer", "port_lost")
-    laid.wish("h-managed", {"fault": "hang", "seconds": 0})
-    polled.wait(lambda: polled.made[-1].failure is None, 90)

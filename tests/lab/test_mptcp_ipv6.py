@@ -1,7 +1,5 @@
 """A path whose network gives IPv6 only: used where the kernel's Multipath TCP has IPv6, and named where it has not."""
 
-import socket
-
 import pytest
 from download_lab import SIZE
 from dual_family_paths import B6, HOP6, PROBE6, SERVER6, begin_download, mixed, why_not6
@@ -79,13 +77,3 @@ def test_a_kernel_without_it_leaves_a_named_state(two, monkeypatch):
     assert status.state == "ipv6_only_unusable"
     assert PROBE6 in status.detail
     assert PROBE6 not in two.probe.run("ip -6 rule; ip mptcp endpoint")
-
-
-def test_a_socket_of_a_family_that_is_missing_says_so(monkeypatch):
-    def refused(*_: object) -> socket.socket:
-        raise OSError(93, "Protocol not supported")
-
-    monkeypatch.setattr(socket, "socket", refused)
-    assert sockets.multipath6() is False
-    with pytest.raises(sockets.UnsupportedError, match="CONFIG_MPTCP_IPV6"):
-        sockets.make("mptcp", sockets.Source(), family=socket.AF_INET6)

@@ -67,15 +67,3 @@ def test_short_form(running: tuple[Path, dict[str, subprocess.Popen[str]]], name
     assert len(told["table"]) == rows
     assert told["measured"]
     assert (told["setting"]["seed"], told["setting"]["quick"]) == (3, True)
-
-
-@pytest.mark.parametrize(
-    ("options", "hint"),
-    [(["--repetitions", "0"], "give 1 or more"), (["--json", "/nowhere/trend.json"], "make it first")],
-)
-def test_wrong_options_are_one_line(options: list[str], hint: str) -> None:
-    argv = [sys.executable, str(REPOSITORY / "tests/bench/reproduce_loss.py"), *options]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": SOURCES})
-    assert done.returncode != 0
-    assert hint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr

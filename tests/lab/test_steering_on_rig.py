@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,8 +43,7 @@ def actions(kit: RunningKit) -> set[str]:
 
 
 def flags(kit: RunningKit) -> str:
-    command = kit.rig.command("probe", ["ip", "mptcp", "endpoint", "show"])
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return kit.run("probe", "ip", "mptcp", "endpoint", "show")
 
 
 def test_a_drop_makes_its_path_backup_and_every_decision_is_told(kit: RunningKit) -> None:

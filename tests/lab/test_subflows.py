@@ -130,18 +130,6 @@ def test_a_server_that_takes_no_fourth_refuses_it_and_that_is_said(two):
     assert (refused["why_not"], refused["attempts"]) == ("refused after its handshake", 2)
 
 
-def test_odd_answers_leave_two(two):
-    odd = [[], "203.0.113.11", ["::1", "127.0.0.1", "224.0.0.1", "x", 7, None, SERVER], {"a": 1}, [[]] * 1000]
-    behaviours = [Behaviour(rate=RATE, further_addresses=told) for told in odd]
-    runs = [two.start("mptcp", "a", behaviour, subflows=4, seconds=600) for behaviour in behaviours]
-    for told, run in zip(odd, runs, strict=True):
-        run.until(lambda sample: sample["connection"]["subflows"] == 2)
-        run.process.terminate()
-        line = run.end()
-        assert set(places(line["result"])) == {("a", SERVER), ("b", SERVER)}, told
-        assert {o["server_address"] for o in line["result"]["subflow_orders"]} == {SERVER}, told
-
-
 def test_a_server_without_mptcp_is_a_fallback_with_one(two):
     line = two.start("mptcp", "a", further(SECOND), 0, subflows=4, bytes=1000).end()
     assert line["failure"] is None

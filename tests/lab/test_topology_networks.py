@@ -58,7 +58,7 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def test_both_paths_reach_the_server_by_name_and_through_their_own_nat():
+def test_both_paths_reach_the_server_by_name_and_through_their_own_nat(tmp_path):
     with Topology(two(servers=2)) as topology:
         assert topology.names == ("probe", "internet", "server", "op-a", "op-b")
         assert topology.run("probe", ["getent", "hosts", "server.tandem.test"]).split()[0] == "203.0.113.10"
@@ -69,10 +69,13 @@ def test_both_paths_reach_the_server_by_name_and_through_their_own_nat():
         for access in topology.spec.accesses:
             assert peer_seen(topology, str(access.address.ip)) == str(access.public_address)
         assert peer_seen(topology, "10.64.1.2", "203.0.113.11") == "198.51.100.6"
-
-
-def test_names_resolve_when_the_first_operator_is_dark():
-    with Topology(two()) as topology:
+        # A program sees its namespace in /sys, and keeps its folder and its process id.
+        script = "import os; print(os.getpid(), os.getcwd(), *sorted(os.listdir('/sys/class/net')))"
+        argv = topology.command("probe", [sys.executable, "-c", script], tmp_path)
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            assert program.stdout.read().split() == [str(program.pid), str(tmp_path), "lo", "wwan0", "wwan1"]
+        # Names resolve when the first operator is dark.
         topology.links["a"].set("both", "outage", "on")
         assert topology.run("probe", ["getent", "ahostsv4", "server.tandem.test"]).split()[0] == "203.0.113.10"
 
@@ -93,15 +96,6 @@ def test_links_started_later_begin_when_told():
         topology.start_links()
         steer(topology)
         assert peer_seen(topology, "10.64.1.2") == "198.51.100.6"
-
-
-def test_a_program_sees_its_namespace_in_sys_and_keeps_its_folder_and_process_id(tmp_path):
-    with Topology(two()) as topology:
-        script = "import os; print(os.getpid(), os.getcwd(), *sorted(os.listdir('/sys/class/net')))"
-        argv = topology.command("probe", [sys.executable, "-c", script], tmp_path)
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
-            assert program.stdout is not None
-            assert program.stdout.read().split() == [str(program.pid), str(tmp_path), "lo", "wwan0", "wwan1"]
 
 
 def test_two_benches_side_by_side():

@@ -49,20 +49,8 @@ def counters(space: Namespace) -> dict[str, int]:
 def captured(space: Namespace, path: Path) -> Iterator[None]:
     """tcpdump in there; AssertionError when it dropped a packet."""
     # Without the immediate mode what the kernel has not handed over yet is lost at the end.
-    words = [
-        "tcpdump",
-        "--immediate-mode",
-        "-U",
-        "--time-stamp-precision=nano",
-        "-Z",
-        "root",
-        "-n",
-        "-i",
-        "any",
-        "-s",
-        "128",
-    ]
-    words += ["-B", "20000", "-w", str(path), "tcp", "port", PORT]
+    words = ["tcpdump", "--immediate-mode", "-U", "--time-stamp-precision=nano", "-Z", "root", "-n"]
+    words += ["-i", "any", "-s", "128", "-B", "20000", "-w", str(path), "tcp", "port", PORT]
     with subprocess.Popen(space.command(words), stderr=subprocess.PIPE, text=True) as dump:
         assert dump.stderr is not None
         for line in dump.stderr:

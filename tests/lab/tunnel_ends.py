@@ -1,4 +1,4 @@
-"""A hub and kits whose tunnels to it are made by wireguard-go; each kit reaches it over two operators.
+"""A hub and a kit whose tunnel to it is made by wireguard-go, over two operators.
 
     kit ── path-a (10.64.10.0/24) ──┐
      └──── path-b (10.64.11.0/24) ──┴── operators (NAT) ── 203.0.113.0/24 ── hub
@@ -30,7 +30,7 @@ NAT = """
 table ip operators {
     chain forward {
         type filter hook forward priority filter; policy drop;
-        iifname "kit*" accept
+        iifname "kit-*" accept
         ct state established accept
     }
     chain out {
@@ -39,7 +39,7 @@ table ip operators {
     }
 }
 """
-HUB_INSIDE, HUB_FIRST, HUB_LATER = "10.87.0.1", "203.0.113.10", "203.0.113.12"
+HUB_INSIDE, HUB_AT, KIT_INSIDE = "10.87.0.1", "203.0.113.10", "10.87.0.16"
 NAME = "hub.tandem.test"
 ECHO = f"""
 import socket
@@ -140,13 +140,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 class KitEnd(WireGuardEnd):
     """A kit, enrolled at the hub under ``NAME``."""
 
-    def __init__(self, number: int, folder: Path, hub_at: str) -> None:
-        super().__init__(f"kit{number}", folder, {"/etc/hosts": f"127.0.0.1 localhost\n{hub_at} {NAME}\n"})
-        self.number, self.address = number, f"10.87.0.{15 + number}"
+    def __init__(self, folder: Path) -> None:
+        super().__init__("kit", folder, {"/etc/hosts": f"127.0.0.1 localhost\n{HUB_AT} {NAME}\n"})
 
     def enrol(self, hub_key: str) -> None:
         told = {
-            "address": f"{self.address}/16",
+            "address": f"{KIT_INSIDE}/16",
             "server_public_key": hub_key,
             "endpoint": f"{NAME}:{HUB_PORT}",
             "allowed_ips": ["10.87.0.0/16"],
@@ -165,53 +164,38 @@ class KitEnd(WireGuardEnd):
         stack.callback(self.namespace.run, [*path, "wg-quick", "down", str(conf)])
         self.start(stack, [*here, "--silent", str(SILENT_S), "keep"], "tunnel.log")
 
-    def hub_named(self, address: str) -> None:
-        """The hub's name leads to ``address`` from now on."""
-        self.namespace.run(["sh", "-ec", "cat >/etc/hosts"], f"127.0.0.1 localhost\n{address} {NAME}\n")
-
     def answered(self) -> bool:
         argv = self.namespace.command([sys.executable, "-c", ASK])
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
-    def endpoint(self) -> str:
-        """Where the hub is spoken to now."""
-        return self.wg("show", "wg-tandem", "endpoints").split()[1]
-
     def out_of(self) -> str:
         """The interface that the tunnel's own packets take."""
-        host = self.endpoint().rsplit(":", 1)[0]
+        host = self.wg("show", "wg-tandem", "endpoints").split()[1].rsplit(":", 1)[0]
         return str(json.loads(self.namespace.run(["ip", "-json", "route", "get", host, "mark", "22087"]))[0]["dev"])
 
 
 @dataclass
-class Tunnels:
-    """``operators``: the namespace between; ``kits``: with tunnels that run."""
+class Tunnel:
+    """``operators``: the namespace between; ``kit``: with a tunnel that runs."""
 
     operators: Namespace
     hub: WireGuardEnd
-    kits: list[KitEnd]
+    kit: KitEnd
 
     def told(self) -> str:
-        return "\n".join(end.said("tunnel.log") + end.wg("show") for end in (*self.kits, self.hub))
+        return "\n".join(end.said("tunnel.log") + end.wg("show") for end in (self.kit, self.hub))
 
-    def kill_path(self, kit: KitEnd, path: str) -> None:
+    def kill_path(self, path: str) -> None:
         """What the kit sends over ``path`` is lost, and nobody tells it."""
-        self.operators.run(["ip", "rule", "add", "iif", f"kit{kit.number}-{path}", "blackhole", "pref", "100"])
-
-    def move_hub(self, old: str, new: str) -> None:
-        """The hub leaves one address for another."""
-        self.hub.namespace.run(["ip", "address", "add", f"{new}/24", "dev", "net"])
-        self.hub.namespace.run(["ip", "address", "del", f"{old}/24", "dev", "net"])
+        self.operators.run(["ip", "rule", "add", "iif", f"kit-{path}", "blackhole", "pref", "100"])
 
 
 @contextmanager
-def tunnels(folder: Path, hub_at: list[str]) -> Iterator[Tunnels]:
-    """A hub with the addresses in ``hub_at``, and for each a kit that knows it by that one."""
+def tunnels(folder: Path) -> Iterator[Tunnel]:
     with ExitStack() as stack:
-        hub = WireGuardEnd("hub", folder / "hub", {})
+        hub, kit = WireGuardEnd("hub", folder / "hub", {}), KitEnd(folder / "kit")
         operators = Namespace("operators", {})
-        kits = [KitEnd(number, folder / f"kit{number}", at) for number, at in enumerate(hub_at, 1)]
-        for end in (hub, *kits):
+        for end in (hub, kit):
             end.open(stack)
         operators.open()
         stack.callback(operators.close)
@@ -219,39 +203,32 @@ def tunnels(folder: Path, hub_at: list[str]) -> Iterator[Tunnels]:
         operators.run(
             ["ip", "link", "add", "hub", "type", "veth", "peer", "name", "net", "netns", str(hub.namespace.pid)]
         )
-        operators.run(["ip", "-batch", "-"], "address add 203.0.113.1/24 dev hub\nlink set hub up\n")
-        # What moved or is called by another address than it answers from does not come through.
+        _ip(operators, "address add 203.0.113.1/24 dev hub", "link set hub up")
         operators.run(["nft", "-f", "-"], NAT)
-        lines = [f"address add {address}/24 dev net" for address in hub_at]
-        hub.namespace.run(
-            ["ip", "-batch", "-"], "\n".join([*lines, "link set net up", "route add default via 203.0.113.1"]) + "\n"
-        )
-        for kit in kits:
-            _connect(operators, kit)
+        _ip(hub.namespace, f"address add {HUB_AT}/24 dev net", "link set net up", "route add default via 203.0.113.1")
+        for number, path in enumerate("ab"):
+            peer = ["peer", "name", f"path-{path}", "netns", str(kit.namespace.pid)]
+            operators.run(["ip", "link", "add", f"kit-{path}", "type", "veth", *peer])
+            net = f"10.64.{10 + number}"
+            _ip(operators, f"address add {net}.1/24 dev kit-{path}", f"link set kit-{path} up")
+            _ip(
+                kit.namespace,
+                f"address add {net}.2/24 dev path-{path}",
+                f"link set path-{path} up",
+                f"route add default via {net}.1 dev path-{path} metric {700 + number}",
+            )
         hub_key = hub.make_key()
         hub.start(stack, ["wireguard-go", "-f", "wg-tandem"], "tunnel.log")
         awaited(lambda: "wg-tandem" in hub.wg("show", "interfaces"), lambda: hub.said("tunnel.log"), 60)
-        peers = [f"peer {kit.make_key()} allowed-ips {kit.address}/32" for kit in kits]
         hub.wg("set", "wg-tandem", "private-key", str(hub.folder / "wireguard.key"), "listen-port", str(HUB_PORT))
-        for peer in peers:
-            hub.wg("set", "wg-tandem", *peer.split())
-        hub.namespace.run(
-            ["ip", "-batch", "-"], f"address add {HUB_INSIDE}/16 dev wg-tandem\nlink set wg-tandem mtu 1280 up\n"
-        )
+        hub.wg("set", "wg-tandem", "peer", kit.make_key(), "allowed-ips", f"{KIT_INSIDE}/32")
+        _ip(hub.namespace, f"address add {HUB_INSIDE}/16 dev wg-tandem", "link set wg-tandem mtu 1280 up")
         hub.start(stack, [sys.executable, "-c", ECHO], "echo.log")
         awaited(lambda: "ready" in hub.said("echo.log"), lambda: hub.said("echo.log"), 60)
-        for kit in kits:
-            kit.enrol(hub_key)
-            kit.run_tunnel(stack)
-        yield Tunnels(operators, hub, kits)
+        kit.enrol(hub_key)
+        kit.run_tunnel(stack)
+        yield Tunnel(operators, hub, kit)
 
 
-def _connect(operators: Namespace, kit: KitEnd) -> None:
-    for number, path in enumerate("ab"):
-        outer, net = f"kit{kit.number}-{path}", f"10.64.{10 * kit.number + number}"
-        peer = ["peer", "name", f"path-{path}", "netns", str(kit.namespace.pid)]
-        operators.run(["ip", "link", "add", outer, "type", "veth", *peer])
-        operators.run(["ip", "-batch", "-"], f"address add {net}.1/24 dev {outer}\nlink set {outer} up\n")
-        lines = [f"address add {net}.2/24 dev path-{path}", f"link set path-{path} up"]
-        lines.append(f"route add default via {net}.1 dev path-{path} metric {700 + number}")
-        kit.namespace.run(["ip", "-batch", "-"], "\n".join(lines) + "\n")
+def _ip(space: Namespace, *lines: str) -> None:
+    space.run(["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))

@@ -69,10 +69,9 @@ class Twins:
     @contextmanager
     def pages(self) -> Iterator[None]:
         """Each modem's page says which one it is."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         running = [
-            subprocess.Popen(
-                [*m.enter, sys.executable, "-c", PAGE, f"modem {n}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+            subprocess.Popen([*m.enter, sys.executable, "-c", PAGE, f"modem {n}"], **pipes)
             for n, m in self.modems.items()
         ]
         try:

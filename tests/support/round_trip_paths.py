@@ -33,7 +33,7 @@ period_s = {period_s}
 
 
 class AskedPaths:
-    """``records`` as they are made. ``restart_endpoint``: the endpoint comes back on its ports and knows no session any more."""
+    """``records`` as they are made."""
 
     def __init__(self, lab: Lab, paths: Paths, folder: Path, period_s: float) -> None:
         self.lab, self.paths, self._folder = lab, paths, folder
@@ -63,10 +63,6 @@ class AskedPaths:
     @property
     def states(self) -> dict[str, dict[str, str | None]]:
         return {name: asdict(status) for name, status in self.paths.statuses.items()}
-
-    def check(self) -> None:
-        """What the collector's path watch does when the kernel tells of a change."""
-        self.lab.probe.inside(self.paths.check)
 
     def until(self, path: str, wanted: Callable[[Record], object]) -> Record:
         """The next record of ``path`` that is as wanted; ``queue.Empty`` after a minute without any record."""

@@ -83,6 +83,19 @@ class RunningKit:
     def probe(self) -> Path:
         return self.folder / "probe" / PROBE
 
+    def run(self, namespace: str, *argv: str) -> str:
+        """A short program in a namespace, as root; its standard output."""
+        return self.rig.topology.run(namespace, argv)
+
+    @contextmanager
+    def ruled(self, namespace: str, chain: str) -> Iterator[None]:
+        """While this is open, nftables there has this chain, in a table of its own."""
+        self.rig.topology.run(namespace, ["nft", "-f", "-"], f"table inet ruled {{ {chain} }}")
+        try:
+            yield
+        finally:
+            self.run(namespace, "nft", "delete", "table", "inet", "ruled")
+
     def tool(self, namespace: str, program: str, *args: str) -> str:
         """Run one of the kit's own command lines in a namespace; its standard output."""
         argv = self.rig.command(namespace, confined([sys.executable, "-m", program, *args], Owner.of_caller()))
@@ -191,14 +204,8 @@ def running_kit(
     owner = Owner.of_caller()
     for place in (folder, *folder.rglob("*")):
         owner.give(place)
-    rig = Rig(
-        scene or play(load("still", duration_s=PLAYED_S, seed=1)),
-        bench,
-        owner,
-        wifi=True,
-        server_addresses=2,
-        sites=SITES,
-    )
+    played = scene or play(load("still", duration_s=PLAYED_S, seed=1))
+    rig = Rig(played, bench, owner, wifi=True, server_addresses=2, sites=SITES)
     with rig, Programs(logs) as programs:
 
         def serve(*args: str) -> list[str]:

@@ -53,19 +53,9 @@ def lab_with(*programs: str, lack: str | None = None) -> list[pytest.MarkDecorat
 
 class Space:
     def __init__(self) -> None:
-        self._holder = subprocess.Popen(
-            [
-                "unshare",
-                "--mount",
-                "--net",
-                "sh",
-                "-c",
-                "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up && echo up && exec cat",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        hold = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up && echo up && exec cat"
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._holder = subprocess.Popen(["unshare", "--mount", "--net", "sh", "-c", hold], **pipes, text=True)
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == "up\n"
         self.pid = self._holder.pid

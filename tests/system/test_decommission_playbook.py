@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
+from targets.play import in_json, program
 
+PROGRAM = program()
 ROOT = Path(__file__).parents[2]
 PLAYBOOK = ROOT / "ansible/playbooks/decommission.yml"
 SECRETS = {
@@ -40,18 +42,14 @@ LINKS = {
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ansible-playbook") is None, reason="needs root and Ansible"),
+    pytest.mark.skipif(os.geteuid() != 0 or PROGRAM is None, reason="needs root and Ansible"),
 ]
 
 
 PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 """In both folders: not this checkout's programs, which they may see too."""
-SILENT = {
-    "ansible_connection": "ssh",
-    "ansible_host": "127.0.0.1",
-    "ansible_port": 1,
-    "ansible_python_interpreter": "/usr/bin/python3",
-}
+SILENT = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+SILENT |= {"ansible_python_interpreter": "/usr/bin/python3"}
 """A probe where SSH finds nobody."""
 
 
@@ -78,15 +76,8 @@ class Folder:
         upper, work = path / "over/upper", path / "over/work"
         upper.mkdir()
         work.mkdir()
-        self._mount(
-            "-t",
-            "overlay",
-            "none",
-            "-o",
-            f"lowerdir=/usr,upperdir={upper},workdir={work}",
-            self.root / "usr",
-            make=True,
-        )
+        layers = f"lowerdir=/usr,upperdir={upper},workdir={work}"
+        self._mount("-t", "overlay", "none", "-o", layers, self.root / "usr", make=True)
         for name in ("bin", "sbin", "lib", "lib64"):
             if Path("/", name).is_symlink():
                 (self.root / name).symlink_to(f"usr/{name}")
@@ -184,33 +175,13 @@ def play(tmp_path, probe, server, *more, kits=None):
         "servers": {"hosts": {"server": here | {"ansible_host": str(server)}}},
     }
     inventory.write_text(json.dumps({"all": {"children": hosts, "vars": {"ansible_become": False}}}))
-    settings = {
-        "ANSIBLE_CONFIG": ROOT / "ansible/ansible.cfg",
-        "ANSIBLE_HOME": tmp_path / "ansible",
-        "LC_ALL": "C.UTF-8",
-    }
-    line = [
-        "env",
-        PATH,
-        shutil.which("ansible-playbook"),
-        "-i",
-        inventory,
-        PLAYBOOK,
-        "-e",
-        '{"decommission_power_off": false}',
-        *more,
-    ]
-    environment = (
-        os.environ | {name: str(value) for name, value in settings.items()} | {"ANSIBLE_STDOUT_CALLBACK": "json"}
-    )
-    done = subprocess.run([*map(str, line)], capture_output=True, text=True, env=environment, timeout=280, check=False)
-    begin = done.stdout.find("{")
-    return done, json.loads(done.stdout[begin:]) if begin >= 0 else {}
+    named = ["-i", inventory, PLAYBOOK, "-e", '{"decommission_power_off": false}']
+    return in_json(tmp_path, "env", PATH, PROGRAM, *named, *more)
 
 
 def faults(told):
     """What failed, for the reader of a failed test."""
-    tasks = [task for one in told.get("plays", []) for task in one["tasks"]]
+    tasks = [task for one in told["plays"] for task in one["tasks"]]
     results = [(task["task"]["name"], host, result) for task in tasks for host, result in task["hosts"].items()]
     bad = [one for one in results if one[2].get("failed") or one[2].get("unreachable")]
     return "\n".join(f"{name}: {host}: {of.get('msg')} {of.get('stderr')} {of.get('stdout')}" for name, host, of in bad)

@@ -1,11 +1,11 @@
-"""How a rehearsal ends before its time. Ctrl-C and a disk that fills up keep what was measured; SIGKILL leaves nothing behind. Two side by
-side do not meet; recorded drives are played."""
+"""How a rehearsal, and the bench alone, end before their time. Ctrl-C and a disk that fills up keep what was measured; SIGKILL leaves
+nothing behind."""
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +13,9 @@ from pathlib import Path
 import pytest
 from small_disk import SmallDisk, small_disk
 
-from support.rehearsals import DEMO, demo, end, lines_of, processes_naming, started, wait_until
+from support.rehearsals import DEMO, end, lines_of, processes_naming, started, wait_until
 
 pytestmark = pytest.mark.system
-
-NAMED = os.environ.get("TANDEM_SHARED")
-PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
-DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
 
 
 def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -46,6 +42,27 @@ def test_ctrl_c_before_anything_was_measured(tmp_path: Path) -> None:
     assert processes_naming(str(out)) == []
 
 
+def test_ctrl_c_ends_the_bench_alone_which_explains_itself_and_writes_its_truth(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--scenario", "still", "--duration", "60", "--wifi", "--server-addresses", "2", "--out", str(out)]
+    argv = [sys.executable, "-m", "tandem_bench", "run", *options]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    explained = ""
+    while "nsenter" not in explained:  # the last line, once all is up
+        line = process.stdout.readline()
+        assert line, f"it ended early: {explained}"
+        explained += line
+    wait_until(lambda: (out / "link-wifi.jsonl").stat().st_size > 0, 60, "the third link writes its log")
+    status, printed, errors = end(process, signal.SIGINT)
+    assert status == 130, printed + errors
+    assert "path wifi: wlan0" in explained
+    assert "Traceback" not in errors
+    truth = [json.loads(line) for line in (out / "truth.jsonl").read_text().splitlines()]
+    assert {line["operator"] for line in truth if line["type"] == "link_log"} >= {"A", "B"}
+    assert processes_naming(str(out)) == []
+
+
 def test_kill_9_leaves_no_process_and_no_namespace(tmp_path: Path) -> None:
     out, before = tmp_path / "out", network_namespaces()
     process = started("--duration", "30", "--out", str(out), cwd=tmp_path)
@@ -65,30 +82,6 @@ def network_namespaces() -> set[str]:
         with contextlib.suppress(OSError):  # it ended while we looked
             found.add(str((process / "ns/net").readlink()))
     return found
-
-
-def test_two_side_by_side(tmp_path: Path) -> None:
-    outs = [tmp_path / name for name in ("one", "two")]
-    processes = [
-        started("--scenario", "still", "--duration", "30", "--seed", str(n), "--out", str(out), cwd=tmp_path)
-        for n, out in enumerate(outs)
-    ]
-    for process, out in zip(processes, outs, strict=True):
-        printed, errors = process.communicate(timeout=600)
-        assert process.returncode == 0, printed + errors
-        assert json.loads((out / "summary.json").read_text())["records"]["lost"] == 0
-
-
-def test_recorded_drives_are_played_as_the_two_operators(tmp_path: Path) -> None:
-    if DRIVES is None:
-        pytest.skip("no recorded drives beside the checkout (TANDEM_SHARED names the folder that holds data/drives)")
-    a, b = (DRIVES / f"drive-download-{side}.csv" for side in "ab")
-    done = demo("--replay", str(a), str(b), "--duration", "30", "--out", str(tmp_path / "out"), cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["records"]["lost"] == 0
-    assert summary["runs"]
-    assert summary["duration_s"] == 30
 
 
 # --- a disk that fills up in the middle: it ends by itself, says so in one line -------------------------------------------

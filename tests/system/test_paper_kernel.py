@@ -13,8 +13,6 @@ import pytest
 from vm import machine
 
 from tandem_bench.cli import kernel as command
-from tandem_bench.cli.main import main
-from tandem_bench.kernel.machine import run as boot
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600), machine.NEEDED]
 PAPERS = os.environ.get("TANDEM_KERNEL_V094")
@@ -72,27 +70,3 @@ def test_three_downloads_by_the_collectors_and_the_servers_own_programs(
         == (1 if name == "stock" else 0)
     )
     assert told["machine"]["emulator_resident_bytes"] > 0
-
-
-def test_a_kernel_that_panics_in_a_run_is_named_in_the_manifest_and_the_machine_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pids: list[int] = []
-    begin = subprocess.Popen
-
-    def noted(argv: list[str], **more: Any) -> subprocess.Popen[str]:
-        process = begin(argv, **more)
-        if any("qemu-system" in str(word) for word in argv):
-            pids.append(process.pid)
-        return process
-
-    def crashing(_words: list[str], **more: Any) -> machine.Done:
-        return boot(["sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 600"], **more)
-
-    monkeypatch.setattr(command.machine, "run", crashing)
-    monkeypatch.setattr(command.machine.subprocess, "Popen", noted)
-    assert main(["kernel", "--image", "stock", "--timeout", "900", "--out", str(tmp_path / "out")]) == 1
-    assert "the kernel panicked: sysrq triggered crash" in capsys.readouterr().err
-    told = json.loads((tmp_path / "out" / command.MANIFEST).read_text())
-    assert told["failure"] == "the kernel panicked: sysrq triggered crash"
-    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []

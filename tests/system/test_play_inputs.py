@@ -8,13 +8,12 @@ the whole, unchanged playbook is seen once of each. The machines are at a port w
 import json
 import os
 import re
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
-from targets.play import program
+from targets.play import in_json, program
 
 from tandem_fleet import new
 
@@ -56,14 +55,7 @@ def play(folder, playbook, servers, probes, *options, everywhere=NOTHING):
 
 def start(folder, inventory, playbook, *options):
     """As above, with an inventory that is there."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
-    env |= {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "ANSIBLE_HOME": str(folder / "ansible")}
-    ran = subprocess.run(
-        [PROGRAM, "-i", inventory, playbook, *options],
-        env=env | {"ANSIBLE_STDOUT_CALLBACK": "json"},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    told = json.loads(ran.stdout[ran.stdout.index("{") :])
+    ran, told = in_json(folder, PROGRAM, "-i", inventory, playbook, *options)
     lines = {}
     for host, line in said(told):
         lines.setdefault(host, []).append(line.replace(str(folder), "FOLDER"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -44,12 +43,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
-    command = [
-        programs / "python",
-        Path(__file__).with_name("package_validators.py"),
-        package,
-        cache,
-    ]
+    command = [programs / "python", Path(__file__).with_name("package_validators.py"), package, cache]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -59,22 +53,9 @@ def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
 def faults(programs: Path, crate: Path, cache: Path) -> Counter[str]:
     """What roc-validator finds, recommendations too."""
     report = crate.with_name(f"{crate.name}-report.json")
-    how = [
-        "-p",
-        "ro-crate-1.3",
-        "--offline",
-        "--cache-path",
-        cache,
-        "-l",
-        "recommended",
-        "-v",
-        "--no-paging",
-        "-f",
-        "json",
-        "-o",
-        report,
-    ]
-    command = [programs / "rocrate-validator", "-y", "--disable-color", "validate", *how, crate]
+    how = ["--offline", "--cache-path", cache, "-p", "ro-crate-1.3", "-l", "recommended", "-v", "--no-paging"]
+    command = [programs / "rocrate-validator", "-y", "--disable-color", "validate", *how]
+    command += ["-f", "json", "-o", report, crate]
     subprocess.run(command, capture_output=True, check=False)
     told = json.loads(report.read_text())
     assert told["statistics"]["total_checks"] > 50
@@ -111,26 +92,3 @@ def test_the_crate_names_every_file_and_is_valid(
     assert [
         one for one in faults(programs, package, place) if "affiliation" not in one and "contactPoint" not in one
     ] == []
-
-
-def test_the_validators_see_what_is_wrong(
-    programs: Path, package: Path, cache: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
-    place, _ = cache
-    crate = tmp_path / "crate"
-    crate.mkdir()
-    described = json.loads((package / "ro-crate-metadata.json").read_text())
-    root = next(one for one in described["@graph"] if one["@id"] == "./")
-    del root["license"]
-    root["hasPart"] = root["hasPart"][:3]
-    (crate / "ro-crate-metadata.json").write_text(json.dumps(described))
-    assert any("license" in one for one in faults(programs, crate, place))
-    broken = shutil.copytree(package, tmp_path / "broken")
-    next(broken.glob("probe/*/records/radio/*.parquet")).write_bytes(b"PAR1")
-    command = [
-        programs / "python",
-        Path(__file__).resolve().parents[1] / "support/package_validators.py",
-        broken,
-        tmp_path / "contexts",
-    ]
-    assert subprocess.run(command, capture_output=True, check=False).returncode != 0

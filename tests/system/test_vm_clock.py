@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from standalone_server import lone_server
 from vm import machine
 
 from support.ntp_server import ntp_server
+from support.serve_on_loopback import whole_server
 from tandem.schema.metrics import MEASUREMENTS
-from tandem_server.store import StoreStartError
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2500), machine.NEEDED]
 SCENE = (machine.REPOSITORY / "tests" / "system" / "vm" / "scene_clock.py").read_text()
@@ -81,34 +80,30 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    folder = tmp_path_factory.mktemp("clock")
     header = {"format": "tandem-timeline/1", "operator": "A", "tick_s": 1.0, "duration_s": 600.0}
     timeline = [header, *({"t_s": float(second), **ROW} for second in range(600))]
-    try:
-        with (
-            lone_server(folder / "server", "server.tandem.test", "probe-1") as server,
-            ntp_server() as ntp,
-            markers() as (port, told),
-        ):
-            files: dict[str, str | bytes] = {
-                "scene.py": SCENE,
-                "timeline": "".join(json.dumps(row) + "\n" for row in timeline),
-                "ca.pem": (server.folder / "tls" / "ca.pem").read_bytes(),
-                "token": (server.folder / "token").read_bytes(),
-            }
-            ports = [str(p) for p in (server.gateway, server.control, server.measurement, ntp, port)]
-            qemu = ["-rtc", f"base={BOOTED}", "-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0"]
-            seen = machine.played(["python3", "{folder}/scene.py", *ports], files, timeout_s=2400, qemu=qemu)
-            with server.store() as store:
-                points = [
-                    {"measurement": name, **dict(zip(series.columns, row, strict=True))}
-                    for name in MEASUREMENTS
-                    for series in store.query(f'SELECT * FROM "{name}"')  # noqa: S608 names of our own
-                    for row in series.rows
-                ]
-            yield Story(seen, told, points)
-    except StoreStartError as error:
-        pytest.skip(str(error))
+    with (
+        whole_server(tmp_path_factory.mktemp("clock")) as server,
+        ntp_server() as ntp,
+        markers() as (port, told),
+    ):
+        files: dict[str, str | bytes] = {
+            "scene.py": SCENE,
+            "timeline": "".join(json.dumps(row) + "\n" for row in timeline),
+            "ca.pem": (server.folder / "tls" / "ca.pem").read_bytes(),
+            "token": (server.folder / "token").read_bytes(),
+        }
+        ports = [str(p) for p in (server.gateway_port, server.control_port, server.measurement_port, ntp, port)]
+        qemu = ["-rtc", f"base={BOOTED}", "-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0"]
+        seen = machine.played(["python3", "{folder}/scene.py", *ports], files, timeout_s=2400, qemu=qemu)
+        with server.store() as store:
+            points = [
+                {"measurement": name, **dict(zip(series.columns, row, strict=True))}
+                for name in MEASUREMENTS
+                for series in store.query(f'SELECT * FROM "{name}"')  # noqa: S608 names of our own
+                for row in series.rows
+            ]
+        yield Story(seen, told, points)
 
 
 def test_nothing_was_sent_before_somebody_vouched_for_the_clock(story: Story) -> None:

@@ -48,23 +48,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if not program.exists():
         pytest.skip("no ansible-playbook in this environment")
     told = json.dumps(
-        {
-            "tandem_paths": PATHS,
-            "tandem_status_led": {"red": 17, "green": 27, "blue": 22},
-            "tandem_e_paper": {},
-            "ansible_managed": "Ansible managed",
-        }
+        {"tandem_paths": PATHS, "ansible_managed": "Ansible managed", "tandem_e_paper": {}}
+        | {"tandem_status_led": {"red": 17, "green": 27, "blue": 22}}
     )
-    argv = [
-        str(program),
-        "-i",
-        "localhost,",
-        str(play),
-        "-e",
-        told,
-        "-e",
-        f"ansible_python_interpreter={sys.executable}",
-    ]
+    argv = [str(program), "-i", "localhost,", str(play), "-e", told]
+    argv += ["-e", f"ansible_python_interpreter={sys.executable}"]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd=play.parent)
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
         "networkd.conf": (ROLE / "templates/networkd.conf.j2").read_bytes()

@@ -124,43 +124,24 @@ def lab_job(files: list[str], table: Table) -> Job:
 def check_jobs(*, everything: bool) -> list[Job]:
     """What is read, not run. ``everything``: the roles are linted though they are as they were when they passed."""
     lint = "cd ansible && exec ansible-lint --offline -q --nocolor"
-    shell = (
-        "kit",
-        ".ci/run",
-        *(
-            str(file.relative_to(ROOT))
-            for part in ("requirements", "tests", "tests/tiers")
-            for file in sorted((ROOT / part).glob("*.sh"))
-        ),
-    )
+    scripts = [file for part in ("requirements", "tests", "tests/tiers") for file in sorted((ROOT / part).glob("*.sh"))]
+    shell = ("kit", ".ci/run", *(str(file.relative_to(ROOT)) for file in scripts))
     cargo = {"RUSTFLAGS": "-D warnings"}
 
-    def target(name: str) -> tuple[str, str]:
-        return "--target-dir", str(ROOT / "build" / name)
+    def tested(crate: str) -> tuple[str, ...]:
+        target = ROOT / "build" / f"{PurePath(crate).name}-test"
+        return "cargo", "test", "--quiet", "--manifest-path", f"{crate}/Cargo.toml", "--target-dir", str(target)
 
     return [
         Job("mypy --strict", "check", ("mypy", "--no-error-summary")),
         Job("ruff check", "check", ("ruff", "check", "--quiet", ".")),
         Job("ruff format", "check", ("ruff", "format", "--check", "--quiet", ".")),
         Job("import arrows", "check", ("lint-imports", "--no-cache")),
-        Job(
-            "cargo test, link",
-            "check",
-            ("cargo", "test", "--quiet", "--manifest-path", "firmware/bench/link/Cargo.toml", *target("link-test")),
-            environment=cargo,
-        ),
+        Job("cargo test, link", "check", tested("firmware/bench/link"), environment=cargo),
         Job(
             "cargo test, trace-core",
             "check",
-            (
-                "cargo",
-                "test",
-                "--quiet",
-                "--manifest-path",
-                "server/trace-core/Cargo.toml",
-                "--no-default-features",
-                *target("trace-core-test"),
-            ),
+            (*tested("server/trace-core"), "--no-default-features"),
             environment=cargo,
         ),
         Job("shellcheck", "check", ("shellcheck", "-x", "-P", ".", *shell)),

@@ -23,13 +23,9 @@ OWN_TERMINALS = (
     "mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
 )
 NAMESPACES = (
-    *("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
-    *(
-        "sh",
-        "-c",
-        f'mount -t tmpfs tmpfs /run/netns && {OWN_TERMINALS} && ip link set lo up && exec "$@"',
-        "in-namespaces",
-    ),
+    *("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"),
+    f'mount -t tmpfs tmpfs /run/netns && {OWN_TERMINALS} && ip link set lo up && exec "$@"',
+    "in-namespaces",
 )
 NO_TESTS = 5
 """pytest's status where a whole file skips."""
@@ -154,15 +150,8 @@ class Pool:
         argv = [*front, *job.argv, *(["--basetemp", str(temporary / "t")] if job.files else [])]
         began = time.monotonic()
         with log.open("wb") as written:
-            process = subprocess.Popen(
-                argv,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=written,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": written, "stderr": subprocess.STDOUT}
+            process = subprocess.Popen(argv, cwd=ROOT, env=environment, start_new_session=True, **streams)
             with self._lock:
                 self._running[process] = (job, results)
             try:
@@ -175,14 +164,8 @@ class Pool:
                 del self._running[process]
         seconds = round(time.monotonic() - began, 1)
         if not self._stopped:
-            line = {
-                "job": job.name,
-                "files": job.files,
-                "status": status,
-                "seconds": seconds,
-                "log": log.name,
-                "alone": job.alone,
-            }
+            line = {"job": job.name, "files": job.files, "status": status, "seconds": seconds}
+            line |= {"log": log.name, "alone": job.alone}
             with results.open("a") as file:
                 file.write(json.dumps(line) + "\n")
         return status == 0 or (status == NO_TESTS and bool(job.files)), seconds

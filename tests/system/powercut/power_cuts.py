@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import stat
 import sys
 import tempfile
 import time
@@ -23,27 +21,7 @@ from judge import FAULTS, NO_CAP, judge, known_at
 from recording_disk import MountError, make_ext4, mend, mounted, mounted_plainly, read_log
 from story import Known, Story
 
-from tandem.spool.database import Database
-
 SMALL_CAP = 200_000
-
-
-def sabotage(what: str) -> None:
-    """Take one of the guarantees away, to see that the cuts find it out."""
-    if what.startswith("synchronous="):
-        mode = what.partition("=")[2]
-        begin = Database.__init__
-
-        def without(self: Database, path: Path) -> None:
-            begin(self, path)
-            self._db.execute(f"PRAGMA synchronous={mode}")
-
-        Database.__init__ = without  # type: ignore[method-assign]
-    fsync = os.fsync
-    if what == "no-folder-sync":
-        os.fsync = lambda fd: None if stat.S_ISDIR(os.fstat(fd).st_mode) else fsync(fd)  # type: ignore[assignment]
-    if what == "no-file-sync":
-        os.fsync = lambda fd: fsync(fd) if stat.S_ISDIR(os.fstat(fd).st_mode) else None  # type: ignore[assignment]
 
 
 def life(
@@ -99,10 +77,7 @@ def main() -> int:
     parser.add_argument("--deeds", type=int, default=60, help="in each life")
     parser.add_argument("--chain", type=int, default=5, help="lives on one disk, then a new one")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--sabotage", default="", help="synchronous=NORMAL|OFF, no-folder-sync, no-file-sync")
-    parser.add_argument("--until-loss", action="store_true", help="end at the first life that lost anything")
     args = parser.parse_args()
-    sabotage(args.sabotage)
     chance, tally, began_s = random.Random(args.seed), Counter[str](), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="power-cuts-", dir="/dev/shm") as folder:
         root = Path(folder)
@@ -112,8 +87,6 @@ def main() -> int:
             if number % args.chain == 0:
                 image, known = blank, Known()
             image, known = life(image, known, chance, args.cuts, args.deeds, root, tally)
-            if args.until_loss and any(tally[fault] for fault in FAULTS):
-                break
     found = {fault: tally[fault] for fault in FAULTS}
     print(json.dumps({**found, **tally, "seconds": round(time.monotonic() - began_s, 1)}, indent=1))
     return 0

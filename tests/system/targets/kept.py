@@ -25,12 +25,7 @@ from targets.vm_target import REPOSITORY
 
 FOLDER = REPOSITORY / "build" / "provisioned"
 SOURCES = (
-    "ansible",
-    "collector",
-    "server",
-    "firmware",
-    "dashboards/generated",
-    "dashboards/provisioning",
+    *("ansible", "collector", "server", "firmware", "dashboards/generated", "dashboards/provisioning"),
     "tests/system/targets",
 )
 UNREAD = (".md", ".pyc")

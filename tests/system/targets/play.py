@@ -88,11 +88,20 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     return file
 
 
-def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: float = 2700.0, log: str = "") -> Played:
-    """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder.
+def in_json(folder: Path, *words: object) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """``ansible-playbook``, told whole by ``words``: the run, and what Ansible itself tells of it. In ``folder`` it keeps what it must."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
+    env |= {"ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"), "ANSIBLE_HOME": str(folder / "ansible")}
+    env |= {"ANSIBLE_STDOUT_CALLBACK": "json", "LC_ALL": "C.UTF-8"}
+    streams = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    done = subprocess.run([*map(str, words)], env=env, check=False, timeout=900, **streams)
+    begin = done.stdout.find("{")
+    assert begin >= 0, done.stdout + done.stderr
+    return done, json.loads(done.stdout[begin:])
 
-    A play lasts three minutes on a machine of its own: the time is for one that hangs.
-    """
+
+def play(ground: Ground, name: str, inventory: Path, *options: str, log: str = "") -> Played:
+    """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder."""
     found = program()
     if found is None:
         raise GroundError("ansible-playbook not found; hint: pip install -r requirements/lock.txt")
@@ -107,7 +116,8 @@ def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: f
     with (ground.folder / f"{log or name}.log").open("w+", encoding="utf-8") as output:
         done = subprocess.run(
             [found, "-i", str(inventory), str(PLAYBOOKS / name), *options],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=REPOSITORY, timeout=timeout_s, check=False,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=REPOSITORY, check=False,
+            timeout=2700,  # a play lasts three minutes on a machine of its own: this is for one that hangs
         )  # fmt: skip
         output.seek(0)
         text = output.read()

@@ -45,16 +45,9 @@ class Terminal:
         if typed:  # a terminal, which a question needs
             words = ["script", "--quiet", "--return", "--command", shlex.join(words), "/dev/null"]
         began_s = time.monotonic()
-        done = subprocess.run(
-            words,
-            cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment},
-            input=typed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment}
+        told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "check": False}
+        done = subprocess.run(words, cwd=self.folder, env=environment, input=typed, **told)
         self.took_s[command] = round(time.monotonic() - began_s, 1)
         self.said[command] = done.stdout
         with log.open("a") as file:

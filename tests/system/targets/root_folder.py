@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from targets.play import program
-from targets.vm_target import REPOSITORY
+from targets.play import in_json, program
 
 
 @dataclass
@@ -39,13 +37,8 @@ class RootFolder:
         here |= {"ansible_python_interpreter": "/usr/bin/python3", **variables}
         (self.folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {host: here}}}))
         (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": ["tandem", *roles]}]))
-        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-        ansible = REPOSITORY / "ansible"
-        env |= {"ANSIBLE_CONFIG": str(ansible / "ansible.cfg"), "ANSIBLE_ROLES_PATH": str(ansible / "roles")}
-        env |= {"ANSIBLE_STDOUT_CALLBACK": "json", "ANSIBLE_HOME": str(self.folder / "ansible")}
-        argv = [str(program()), "-i", str(self.folder / "hosts.yml"), str(self.folder / "play.yml"), *options]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=900, check=False)
-        told = json.loads(done.stdout[done.stdout.index("{") :])
+        played = self.folder / "hosts.yml", self.folder / "play.yml"
+        done, told = in_json(self.folder, program(), "-i", *played, *options)
         tasks = [task for play in told["plays"] for task in play["tasks"] if host in task["hosts"]]
         return done.returncode, [(task["task"]["name"], task["hosts"][host]) for task in tasks]
 

@@ -26,11 +26,8 @@ EMULATED = "systemd.default_timeout_start_sec=900 systemd.mask=user@.service sys
 class VmTarget:
     """One machine. ``start``, ``cut_power`` and ``start`` again are the same machine: ``disk`` is what outlives a cut."""
 
-    def __init__(
-        self, ground: Ground, name: str, address: str, disk: Disk, append: str = "", *, memory_mb: int = 1536
-    ) -> None:
+    def __init__(self, ground: Ground, name: str, address: str, disk: Disk) -> None:
         self.ground, self.name, self.address, self.disk = ground, name, address, disk
-        self._memory_mb, self._append = memory_mb, append
         self._folder = ground.folder / f"machine-{name}"
         self._folder.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,9 +45,9 @@ class VmTarget:
         cards = [f"tap,id={tap},ifname={tap},script=no,downscript=no" for tap in (lan, net)]
         argv = [
             *BESIDE, "qemu-system-x86_64", "-accel", accelerator(sources),
-            "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(self._memory_mb),
+            "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", "1536",
             "-nodefaults", "-display", "none", "-no-reboot", "-kernel", str(sources / "vmlinuz"), "-initrd", str(sources / "initramfs"),
-            "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {EMULATED} {self._append}",
+            "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {EMULATED}",
             *self.disk.options(),
             "-netdev", cards[0], "-device", f"virtio-net-pci,netdev={lan},mac={LAN_CARD}",
             "-netdev", cards[1], "-device", f"virtio-net-pci,netdev={net},mac={NET_CARD}",
@@ -91,9 +88,9 @@ class VmTarget:
 
 
 @contextmanager
-def vm_target(ground: Ground, name: str, address: str, disk: Disk, append: str = "") -> Iterator[VmTarget]:
+def vm_target(ground: Ground, name: str, address: str, disk: Disk) -> Iterator[VmTarget]:
     """A machine that is switched on; off at the end."""
-    target = VmTarget(ground, name, address, disk, append)
+    target = VmTarget(ground, name, address, disk)
     try:
         target.start()
         yield target

@@ -1,4 +1,4 @@
-"""In the virtual machine: the kit with two modems on USB, real ModemManager beside it, unplugged, replugged, hung, power-cycled.
+"""In the virtual machine: the kit with two modems on USB, real ModemManager beside it; one is unplugged and comes back.
 
 Prints what was seen as one JSON object, in the order of the story; ``test_vm_modems.py`` judges it.
 """
@@ -209,32 +209,19 @@ def tell(story: Story) -> None:
         seen["radio"] = story.radio()
     with part("a pair of downloads"):
         seen["pair"] = story.pair()
-    with part("a is unplugged, then b, and both plugged in again in the other order"):
-        before = {path: story.events(path) for path in USB}
-        rig.tell("a", {"usb": "unplug"})
-        awaited("modem_lost and path_down", lambda: story.since("a", before["a"], "modem_lost", "path_down"))
-        awaited("ModemManager has dropped it", lambda: USB["a"] not in exported(), every_s=1.0)
-        seen["b_while_a_is_out"] = story.heard("b", "b is polled as before")
+    with part("b is unplugged, and plugged in again"):
+        before = story.events("b")
         rig.tell("b", {"usb": "unplug"})
-        awaited("b's too", lambda: story.since("b", before["b"], "modem_lost", "path_down"))
-        awaited("ModemManager has dropped both", lambda: not exported(), every_s=1.0)
-        for path in reversed(USB):
-            rig.tell(path, {"usb": "plug"})
-            awaited(f"{path} is back", TERMINALS[path].exists)
-        seen["terminals"] = {path: terminal.resolve().name for path, terminal in TERMINALS.items()}
-    with part("both connect again"):
-        seen["reconnected"] = {path: story.connect(path) for path in reversed(USB)}
-        for path in USB:
-            awaited(f"{path} is back", lambda path=path: story.since(path, before[path], "path_up", "modem_back"))
+        awaited("modem_lost and path_down", lambda: story.since("b", before, "modem_lost", "path_down"))
+        awaited("ModemManager has dropped it", lambda: USB["b"] not in exported(), every_s=1.0)
+        seen["a_while_b_is_out"] = story.heard("a", "a is polled as before")
+        rig.tell("b", {"usb": "plug"})
+        awaited("b is there", TERMINALS["b"].exists)
+        seen["connected_again"] = {"b": story.connect("b")}
+        awaited("b is back", lambda: story.since("b", before, "path_up", "modem_back"))
         seen["radio_again"] = story.radio()
-        seen["events"] = {path: story.events(path) for path in USB}
-    with part("b is power-cycled"):
-        before_b = story.events("b")
-        rig.tell("b", {"fault": "disappear", "seconds": 4.0})
-        awaited("modem_back", lambda: story.since("b", before_b, "modem_lost", "modem_back"))
-        seen["after_power_cycle"] = story.heard("b", "b is polled")
-        seen["exported_at_the_end"] = sorted(
-            awaited("ModemManager has both", lambda: len(e := exported()) == 2 and e, every_s=2.0)
+        seen["exported_at_the_end"] = awaited(
+            "ModemManager has both", lambda: len(e := exported()) == 2 and sorted(e), every_s=2.0
         )
     with part("all ends"):
         made = story.status()["spool"]["made"]
@@ -251,7 +238,6 @@ def main() -> None:
         # A short one: the radio stands still afterwards too.
         played = play(load("still", duration_s=10.0, seed=1))
         seen["cells"] = {n.lower(): sorted(set(t.columns["eci"])) for n, t in played.operators.items()}
-        seen["plmn"] = {n.lower(): next(iter(t.columns["plmn"])) for n, t in played.operators.items()}
         stack = contextlib.ExitStack()
     with stack:
         guest = stack.enter_context(Guest(rules(known_devices())))
