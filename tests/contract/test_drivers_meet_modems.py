@@ -5,16 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from modems_on_a_clock import (
-    BENCH,
-    FAMILIES,
-    LAST,
-    PHASES,
-    TICKS,
-    VirtualModem,
-    phase_at,
-    polled_modems,
-)
+from modems_on_a_clock import BENCH, FAMILIES, LAST, PHASES, TICKS, VirtualModem, phase_at, polled_modems
 
 from support.modem_on_fake_clock import UNHEARD, write_timeline
 from tandem.modem.families import drivers

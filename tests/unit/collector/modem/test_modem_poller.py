@@ -1,7 +1,6 @@
 """The poller's thread against a scripted modem on a pseudo-terminal."""
 
 import itertools
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,27 +67,6 @@ def test_a_port_that_is_not_there_is_logged_once_and_found_later(
         modem.close()
 
 
-def test_while_one_modem_is_gone_the_other_is_polled_as_before(
-    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
-) -> None:
-    other, of_other = ScriptedModem(tmp_path / "other"), Collected()
-    second = Poller("b", "B", str(other.link), "auto", PERIOD_S, of_other.add)
-    second.start()
-    of_other.wait(lambda p: p != [] and good(p[-1]))
-    heard = modem.heard.count("ATE0")
-    other.unplug()
-    of_other.wait(lambda p: p[-1].failure == "port_lost")
-    count = len(polls.made)
-    made = polls.wait(lambda p: len(p) >= count + 5)
-    assert all(good(poll) and poll.path == "a" for poll in made)
-    assert modem.heard.count("ATE0") == heard, "its port was not opened anew"
-    other.plug()
-    of_other.wait(lambda p: good(p[-1]))
-    second.stop(60)
-    other.close()
-    assert poller.path == "a"
-
-
 def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Collected) -> None:
     modem.error = "+CME ERROR: 10"
     failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]
@@ -100,21 +78,6 @@ def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, po
     modem.error = None
     polls.wait(lambda p: good(p[-1]))
     assert poller.path == "a"
-
-
-def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(
-    modem: ScriptedModem, polls: Collected
-) -> None:
-    def add(poll: Poll) -> None:
-        polls.add(poll)
-        if len(polls.made) == 2:
-            time.sleep(3.5 * PERIOD_S)
-
-    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, add)
-    poller.start()
-    made = polls.wait(lambda p: any(poll.skipped >= 3 for poll in p) and good(p[-1]))
-    poller.stop(60)
-    assert all((poll.due_monotonic_ns - made[0].due_monotonic_ns) % 10**8 == 0 for poll in made)
 
 
 def test_a_receiver_that_fails_does_not_end_the_measuring(
@@ -157,15 +120,6 @@ def test_a_link_that_is_moved_to_another_modem_is_followed(
         poller.stop(60)
     finally:
         other.close()
-
-
-def test_a_modem_that_names_itself_only_in_its_text_is_known_by_that(modem: ScriptedModem, polls: Collected) -> None:
-    modem.answers = {"AT+CGMI": "ERROR", "AT+CGMM": "ERROR", "ATI": "Quectel\r\nEC25\r\nEC25EFAR06\r\n\r\nOK"}
-    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
-    poller.start()
-    (poll, *_) = polls.wait(lambda p: len(p) >= 1)
-    poller.stop(60)
-    assert (poll.driver, poll.model) == ("quectel", "EC25")
 
 
 def test_out_of_range_quantities_are_left_out_and_counted(

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from support.hostile_json import said
 from tandem.mptcp import netlink, path_manager
 from tandem.mptcp.netlink import (
     NetlinkError,
@@ -74,22 +75,16 @@ def framed(body: bytes) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        *(
-            REAL[:10],
-            REAL[:-3],
-            struct.pack("=IHHII", 15, FAMILY, 0, 0, 0),
-            message(10, (1, bytes(3))),
-            framed(b"\n\1\0"),
-        ),
-        *(framed(b"\n\1\0\0" + odd) for odd in (b"\3\0", struct.pack("=HH", 2, 1), struct.pack("=HH", 40, 1))),
-    ],
-)
-def test_what_no_kernel_writes_is_a_named_error(broken: bytes) -> None:
-    with pytest.raises(NetlinkError):
-        parse(broken, FAMILY)
+def test_what_no_kernel_writes_is_a_named_error() -> None:
+    cut = (
+        REAL[:10],
+        REAL[:-3],
+        struct.pack("=IHHII", 15, FAMILY, 0, 0, 0),
+        message(10, (1, bytes(3))),
+        framed(b"\n\1\0"),
+    )
+    odd = (framed(b"\n\1\0\0" + end) for end in (b"\3\0", struct.pack("=HH", 2, 1), struct.pack("=HH", 40, 1)))
+    assert [raw for raw in (*cut, *odd) if not said(NetlinkError, parse, raw, FAMILY)] == []
 
 
 def test_the_family_is_found_in_the_controllers_answer() -> None:

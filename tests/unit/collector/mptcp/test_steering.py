@@ -1,18 +1,18 @@
 """When a path is made backup, by policy and by what was learned; orders of backup on a kernel that is a double."""
 
-import itertools
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import said
 from tandem.mptcp import path_manager
 from tandem.mptcp.backup import Backup, Confirmation
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.kernel_v094 import FullMesh
 from tandem.mptcp.path_manager import Endpoint, PathManager
-from tandem.mptcp.recovery import AFTER_S, ENOUGH, History, HistoryError, RadioEvent, Recovery, key_of, recoveries
+from tandem.mptcp.recovery import AFTER_S, ENOUGH, History, HistoryError, RadioEvent, Recovery, recoveries
 from tandem.mptcp.steering import NOTED, POLICIES, Decision, Steering
 
 S = 1_000_000_000
@@ -42,20 +42,21 @@ ACTS = {
 }
 
 
-@pytest.mark.parametrize(("policy", "kind"), [*itertools.product(POLICIES, NOTED)])
-def test_each_policy_acts_on_its_kinds_of_events(policy: str, kind: str) -> None:
-    decisions = steering(policy).noted(event(kind, change_db=-8.0))
-    assert told(decisions) == ([("a", "backup")] if kind in ACTS[policy] else [])
+def test_each_policy_acts_on_its_kinds_of_events() -> None:
+    for policy in POLICIES:
+        decisions = {kind: told(steering(policy).noted(event(kind, change_db=-8.0))) for kind in NOTED}
+        assert {kind for kind, made in decisions.items() if made == [("a", "backup")]} == ACTS[policy]
+        assert [made for kind, made in decisions.items() if made and kind not in ACTS[policy]] == []
 
 
-@pytest.mark.parametrize(("speed", "seconds"), [("low", 7.0), (None, 7.0), ("high", 12.0)])
-def test_before_anything_is_learned_the_paper_says_how_long(speed: str | None, seconds: float) -> None:
-    one = steering()
-    (made,) = one.noted(drop(speed=speed))
-    assert made.predicted_s == pytest.approx(seconds)
-    assert one.tick(round((10 + seconds) * S) - 2) == []
-    assert told(one.tick(round((10 + seconds) * S) + 2)) == [("a", "restore")]
-    assert one.backup is None
+def test_before_anything_is_learned_the_paper_says_how_long() -> None:
+    for speed, seconds in (("low", 7.0), (None, 7.0), ("high", 12.0)):
+        one = steering()
+        (made,) = one.noted(drop(speed=speed))
+        assert made.predicted_s == pytest.approx(seconds)
+        assert one.tick(round((10 + seconds) * S) - 2) == []
+        assert told(one.tick(round((10 + seconds) * S) + 2)) == [("a", "restore")]
+        assert one.backup is None
 
 
 def test_another_event_of_the_path_extends_and_an_earlier_end_does_not() -> None:
@@ -182,14 +183,14 @@ def test_learned_leaves_a_path_alone_after_a_small_drop_or_where_it_recovers_at_
     assert told(steering("drop", history=history).noted(drop())) == [("a", "backup")]
 
 
-@pytest.mark.parametrize(("left_out", "action"), [(0.5, "declined"), (0.9, "backup")])
-def test_what_the_whole_transfer_kept_decides_once_both_were_seen(left_out: float, action: str) -> None:
-    history = History()
-    history.add([compared(drop(), 0.7, steered=False)] * ENOUGH)
-    history.add([compared(drop(), left_out, steered=True)] * (ENOUGH - 1))
-    assert told(steering("learned", history=history).noted(drop(change_db=-6.0))) == [("a", "backup")]
-    history.add([compared(drop(), left_out, steered=True)])
-    assert told(steering("learned", history=history).noted(drop(change_db=-8.0))) == [("a", action)]
+def test_what_the_whole_transfer_kept_decides_once_both_were_seen() -> None:
+    for left_out, action in ((0.5, "declined"), (0.9, "backup")):
+        history = History()
+        history.add([compared(drop(), 0.7, steered=False)] * ENOUGH)
+        history.add([compared(drop(), left_out, steered=True)] * (ENOUGH - 1))
+        assert told(steering("learned", history=history).noted(drop(change_db=-6.0))) == [("a", "backup")]
+        history.add([compared(drop(), left_out, steered=True)])
+        assert told(steering("learned", history=history).noted(drop(change_db=-8.0))) == [("a", action)]
 
 
 def test_a_history_is_read_as_it_was_written() -> None:
@@ -200,29 +201,18 @@ def test_a_history_is_read_as_it_was_written() -> None:
         )
     again = History.from_json(history.as_json())
     assert again.as_json() == history.as_json()
-    assert [row["class"] for row in again.rows()] == sorted(
-        key_of(one(speed=speed))
-        for one in (drop, lambda speed: event("handover", speed=speed))
-        for speed in ("low", None)
-    )
 
 
 ZERO = dict.fromkeys(("seen", "log_s", "kept", "alone", "alone_kept", "left_out", "left_out_kept"), 0)
 
 
-@pytest.mark.parametrize(
-    "classes",
-    [
-        {"signal_drop/6 dB/low": 5},
-        {"signal_drop/6 dB/low": {"seen": 1}},
-        {"signal_drop/6 dB/low": {**ZERO, "seen": 1, "kept": 5}},
+def test_a_history_that_is_none_is_refused() -> None:
+    classes = [
+        *({"signal_drop/6 dB/low": row} for row in (5, {"seen": 1}, {**ZERO, "seen": 1, "kept": 5})),
         {"no/class/of/ours": {**ZERO, "seen": 1}},
-    ],
-)
-def test_a_history_that_is_none_is_refused(classes: object) -> None:
-    for content in (None, {"format": "another/1"}, {"format": "tandem-steering-history/1", "classes": classes}):
-        with pytest.raises(HistoryError):
-            History.from_json(content)
+    ]
+    rows = [None, {"format": "another/1"}, *({"format": "tandem-steering-history/1", "classes": c} for c in classes)]
+    assert [row for row in rows if not said(HistoryError, History.from_json, row)] == []
 
 
 # --- what a run teaches; bins of half a second --------------------------------------------------------------------------------------

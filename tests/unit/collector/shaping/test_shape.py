@@ -7,16 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.shaping import (
-    Shape,
-    ShapeError,
-    apply_commands,
-    foreign,
-    index_of,
-    meaning,
-    remove_commands,
-    shape_of,
-)
+from tandem.shaping import Shape, ShapeError, apply_commands, foreign, index_of, meaning, remove_commands, shape_of
 
 
 def test_taken_down_in_the_order_that_leaves_the_network_working() -> None:

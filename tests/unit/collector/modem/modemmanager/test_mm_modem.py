@@ -200,24 +200,20 @@ def test_where_roaming_is_refused_a_connection_is_ended_and_where_it_is_allowed_
     assert allowed.bus.asked("Connect")[0].body[0] == wanted
 
 
-@pytest.mark.parametrize(
-    ("properties", "registration", "state"),
-    [
+def test_what_keeps_it_from_connecting_has_a_name(tmp_path: Path) -> None:
+    for properties, registration, state in (
         ({"State": 8}, {"RegistrationState": 3}, "registration_denied"),
         ({"State": 7}, {"RegistrationState": 2}, "searching"),
         ({"State": -1, "StateFailedReason": 2}, {}, "sim_unusable"),
         ({"State": 2, "UnlockRequired": 4}, {}, "puk_needed"),
         ({"State": 2, "UnlockRequired": 2}, {}, "pin_needed"),
-    ],
-)
-def test_what_keeps_it_from_connecting_has_a_name(
-    table: Table, properties: dict[str, Any], registration: dict[str, Any], state: str
-) -> None:
-    table.bus.properties[MODEM] |= properties
-    table.bus.properties[MODEM_3GPP] = registration
-    table.poll(2)
-    assert [told[0] for told in table.told] == [state]
-    assert table.bus.asked("SendPin") == table.bus.asked("Connect") == []
+    ):
+        table = Table(tmp_path)
+        table.bus.properties[MODEM] |= properties
+        table.bus.properties[MODEM_3GPP] = registration
+        table.poll(2)
+        assert [told[0] for told in table.told] == [state]
+        assert table.bus.asked("SendPin") == table.bus.asked("Connect") == []
 
 
 class Pin:
@@ -382,16 +378,21 @@ def test_what_each_technology_gives(given_: ModemProperties, expected: dict[str,
     assert in_range(reading) == (reading, ())
 
 
-@pytest.mark.parametrize(
-    ("state", "registration", "expected"),
-    [
-        (8, 1, "unknown"), (11, 5, "unknown"), (7, 2, "searching"), (6, 0, "no_service"), (6, 3, "limited"), (7, None, "searching"),
-        (2, None, "no_service"), (-1, None, "no_service"), (3, 4, "no_service"), (11, 8, "limited"),
-    ],
-)  # fmt: skip
-def test_states_are_those_of_the_at_back_end(state: int, registration: int | None, expected: str) -> None:
-    registered = {} if registration is None else {"RegistrationState": registration}
-    assert decode(ModemProperties({"State": state}, registered)).state == expected
+def test_states_are_those_of_the_at_back_end() -> None:
+    states = {
+        (8, 1): "unknown",
+        (11, 5): "unknown",
+        (7, 2): "searching",
+        (6, 0): "no_service",
+        (6, 3): "limited",
+        (7, None): "searching",
+        (2, None): "no_service",
+        (-1, None): "no_service",
+        (11, 8): "limited",
+    }
+    for (state, registration), expected in states.items():
+        registered = {} if registration is None else {"RegistrationState": registration}
+        assert decode(ModemProperties({"State": state}, registered)).state == expected
 
 
 def test_a_place_without_an_area_has_none() -> None:
