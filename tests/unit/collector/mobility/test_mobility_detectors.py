@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.radio_events import MobilityDetector
-from tandem.mobility.settings import Settings
+from tandem.mobility.settings import FusedSettings, Settings
 from tandem.schema.record import Record
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -73,10 +73,11 @@ def key(event: Record) -> tuple[int, str, str]:
 
 
 @given(POLLS, POLLS)
-def test_starts_and_stops_alternate_and_the_state_follows_them(a: list, b: list) -> None:
+def test_starts_and_stops_alternate_the_state_follows_them_and_a_record_told_twice_is_nothing(a: list, b: list) -> None:
     detectors, changes = Detectors(SETTINGS), []
     for record in sorted(series("a", a) + series("b", b, SECOND // 2), key=lambda r: r.monotonic_ns):
         changes += [e for e in detectors.feed(record) if e.tags["kind"].startswith("mobility")]
+        assert detectors.feed(record) == []
         assert detectors.mobile == (bool(changes) and changes[-1].tags["kind"] == "mobility_start")
         assert (detectors.mobile_since_ns is not None) == detectors.mobile
     changes += detectors.tick(1000 * SECOND)
@@ -113,12 +114,6 @@ def test_records_of_the_modems_may_arrive_up_to_a_period_late(a: list, b: list) 
     assert stretches[0] == stretches[1]
 
 
-@given(st.floats(-140, -50), st.integers(0, 2**28 - 1), st.integers(1, 200))
-def test_a_constant_signal_gives_no_events(level: float, eci: int, polls: int) -> None:
-    detectors = Detectors(SETTINGS)
-    assert [e for r in series("a", [(level, "idle", eci, False)] * polls) for e in detectors.feed(r)] == []
-
-
 @given(POLLS)
 def test_drops_are_negative_and_their_sizes_are_differences_of_the_polls(a: list) -> None:
     detectors, records = Detectors(SETTINGS), series("a", a)
@@ -153,21 +148,19 @@ def test_a_tick_ends_mobility_when_no_poll_comes() -> None:
     assert detectors.tick(60 * SECOND) == []
 
 
-def test_other_records_and_a_record_told_twice_are_nothing() -> None:
-    detectors = Detectors(SETTINGS)
-    first, second = series("a", [(-90.0, "idle", 257, False), (-70.0, "idle", 513, False)])
-    assert detectors.feed(first) == []
-    assert {e.tags["kind"] for e in detectors.feed(second)} == {"mobility_start", "handover"}
-    assert detectors.feed(second) == []
-    assert detectors.feed(Record.make("health", {}, {"mobile": True}, 3 * SECOND)) == []
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"quantity": "rsrq_db"}, {"threshold_db": 0.0}, {"stop_after_s": -1.0}, {"period_s": float("nan")}]
-)
-def test_settings_that_cannot_be_are_refused_by_name(wrong: dict) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        Settings(**wrong)
+def test_settings_that_cannot_be_are_refused_by_name() -> None:
+    for name, value in {
+        "quantity": "rsrq_db",
+        "threshold_db": 0.0,
+        "stop_after_s": -1.0,
+        "period_s": float("nan"),
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            Settings(**{name: value})
+    fused = {"start_s": 0.0, "windows_s": (10.0, 10.0), "weights": (1.0,), "bias": float("nan"), "most_s": 0.5}
+    for name, value in fused.items():
+        with pytest.raises(ValueError, match="weights" if name == "bias" else name):
+            FusedSettings(**{name: value})
 
 
 def ride(step_db: float, cell_every_s: int, seconds: int = 300) -> list[Record]:
@@ -187,12 +180,14 @@ def mobility(detector: str, records: list[Record]) -> list[Record]:
     return [e for r in records for e in detectors.feed(r) if e.tags["kind"].startswith("mobility")]
 
 
-@pytest.mark.parametrize("detector", ["published", "fused"])
-def test_events_tell_their_detector_and_the_radio_alone_tells_no_class(detector: str) -> None:
-    start, stop = mobility(detector, ride(12.0, 15))
-    assert (start.tags["kind"], stop.tags["kind"]) == ("mobility_start", "mobility_stop")
-    assert {event.fields["detector"] for event in (start, stop)} == {detector}
-    assert all("speed_class" not in event.fields for event in (start, stop))
+def test_events_tell_their_detector_and_the_radio_alone_tells_no_class() -> None:
+    for detector in ("published", "fused"):
+        start, stop = mobility(detector, ride(12.0, 15))
+        assert (start.tags["kind"], stop.tags["kind"]) == ("mobility_start", "mobility_stop")
+        assert {event.fields["detector"] for event in (start, stop)} == {detector}
+        assert all("speed_class" not in event.fields for event in (start, stop))
+    assert mobility("published", ride(4.9, 1000)) == [], "only the chosen detector tells"
+    assert len(mobility("fused", ride(4.9, 1000))) == 2
 
 
 def fixes(seconds: range, km_h: float, **other: Any) -> list[Record]:
@@ -204,22 +199,15 @@ def in_order(*rows: list[Record]) -> list[Record]:
     return sorted((record for row in rows for record in row), key=lambda record: record.monotonic_ns)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "km_h", "other", "expected"),
-    [
-        (300, 4.0, {}, ("low", "speed")),
-        (300, 60.0, {}, ("high", "speed")),
-        (100, 4.0, {}, (None, None)),
-        (300, 4.0, {"fix_age_ms": 3500.0}, (None, None)),
-        (300, 4.0, {"horizontal_error_m": 200.0}, (None, None)),
-        (300, 4.0, {"fix": None}, (None, None)),
-    ],
-)
-def test_good_speeds_over_half_of_a_movement_class_it(
-    seconds: int, km_h: float, other: dict[str, Any], expected: tuple[str | None, str | None]
-) -> None:
-    *_, stop = mobility("published", in_order(ride(12.0, 15), fixes(range(seconds), km_h, **other)))
-    assert (stop.fields.get("speed_class"), stop.fields.get("speed_class_by")) == expected
+def test_good_speeds_over_half_of_a_movement_class_it() -> None:
+    rows: list[tuple[int, float, dict[str, Any], str | None]] = [
+        *((300, 4.0, {}, "low"), (300, 60.0, {}, "high"), (100, 4.0, {}, None)),
+        *((300, 4.0, bad, None) for bad in ({"fix_age_ms": 3500.0}, {"horizontal_error_m": 200.0}, {"fix": None})),
+    ]
+    for seconds, km_h, other, speed_class in rows:
+        *_, stop = mobility("published", in_order(ride(12.0, 15), fixes(range(seconds), km_h, **other)))
+        assert stop.fields.get("speed_class") == speed_class
+        assert stop.fields.get("speed_class_by") == (speed_class and "speed")
 
 
 def test_the_class_is_known_from_the_first_minute_on_and_events_on_the_move_have_it() -> None:
@@ -237,14 +225,6 @@ def test_the_class_is_known_from_the_first_minute_on_and_events_on_the_move_have
     minute_ns = start.monotonic_ns + 60 * SECOND
     assert {e.fields.get("speed_class") for e in noticed if e.monotonic_ns < minute_ns} == {None}
     assert {e.fields.get("speed_class") for e in noticed if e.monotonic_ns > minute_ns} == {"high"}
-
-
-def test_a_movement_of_less_than_a_minute_has_no_class() -> None:
     start, stop = mobility("published", in_order(ride(12.0, 15, seconds=20), fixes(range(60), 30.0)))
     assert stop.monotonic_ns - start.monotonic_ns < 60 * SECOND
     assert "speed_class" not in stop.fields
-
-
-def test_only_the_chosen_detector_tells() -> None:
-    assert mobility("published", ride(4.9, 1000)) == []
-    assert len(mobility("fused", ride(4.9, 1000))) == 2

@@ -25,12 +25,16 @@ def later(text: str, by_s: int) -> list[Judged]:
     return [Judged(j.at_s + by_s, j.moving, j.mobile) for j in judged(text)]
 
 
+def scores(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["mobility", "score", "--json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize("folder", sorted(HERE.iterdir()), ids=lambda folder: folder.name)
 def test_golden(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    arguments = (folder / "arguments.txt").read_text().split()
-    assert main(["mobility", "score", "--json", *arguments]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((folder / "expected.json").read_text())
+    found = scores(capsys, *(folder / "arguments.txt").read_text().split())
+    assert found == json.loads((folder / "expected.json").read_text())
 
 
 def test_rows_out_of_order_and_repeated_seconds_change_nothing(
@@ -42,8 +46,7 @@ def test_rows_out_of_order_and_repeated_seconds_change_nothing(
     Random(5).shuffle(log)
     (tmp_path / "ride.csv").write_text("\n".join([head, *log]) + "\n")
     monkeypatch.chdir(tmp_path)
-    assert main(["mobility", "score", "--json", "ride.csv"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((ride / "expected.json").read_text())
+    assert scores(capsys, "ride.csv") == json.loads((ride / "expected.json").read_text())
 
 
 CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {
@@ -139,12 +142,8 @@ def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
         )
     log.write_text("\n".join(lines) + "\n")
 
-    def told(*more: str) -> dict[str, Any]:
-        assert main(["mobility", "score", str(log), "--json", *more]) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)["overall"]["detectors"]
-        return found
-
-    alone, receiver = told()["fused"], told("--receiver")
+    alone, receiver = (scores(capsys, str(log), *more)["overall"]["detectors"] for more in ((), ("--receiver",)))
+    alone = alone["fused"]
     assert alone["moving_judged_still"] > 0.9
     assert receiver["fused"]["moving_judged_still"] < alone["moving_judged_still"]
     where = receiver["fused"]["where_told"]
@@ -204,16 +203,15 @@ def test_a_folder_stands_for_its_logs(capsys: pytest.CaptureFixture[str], tmp_pa
     for name in ("b.CSV", "a.txt"):
         (tmp_path / name).write_text(HEAD + "2020.01.01_00.00.00,0,-90\n2020.01.01_00.00.01,0,-90\n")
     (tmp_path / "README.md").write_text("no log")
-    assert main(["mobility", "score", "--json", str(tmp_path)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = scores(capsys, str(tmp_path))
     assert [entry["file"] for entry in found["logs"]] == [str(tmp_path / "a.txt"), str(tmp_path / "b.CSV")]
     assert found["overall"]["seconds"] == 4
     assert set(found["overall"]["detectors"]) == {"published", "fused"}
 
 
-@pytest.mark.parametrize("hold", ["0", "-1", "nan", "inf", "long"])
-def test_a_hold_that_cannot_be_is_refused(hold: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as refused:
-        main(["mobility", "score", "x.csv", f"--hold={hold}"])
-    assert refused.value.code == 2
-    assert "is not a number of seconds" in capsys.readouterr().err
+def test_a_hold_that_cannot_be_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for hold in ("0", "nan", "inf", "long"):
+        with pytest.raises(SystemExit) as refused:
+            main(["mobility", "score", "x.csv", f"--hold={hold}"])
+        assert refused.value.code == 2
+        assert "is not a number of seconds" in capsys.readouterr().err
