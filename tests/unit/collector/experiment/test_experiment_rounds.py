@@ -147,9 +147,11 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
 
 
 def test_delay_reqresp_is_timed_at_the_server_or_where_that_tells_no_time_by_the_agent(start, endpoint):
-    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.25)
-    line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
+    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.25, congestion_control="reno")
+    line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000, congestion_control="reno").end()
     (told,) = line["result"]["rounds"]
+    assert all(one["options"] == {"congestion_control": "reno"} for one in endpoint.opened), "the sender's controller"
+    assert {transfer["congestion_control"] for transfer in told["transfers"]} == {"reno"}
     assert line["result"]["timed_at"] == "server"
     assert told["bytes"] == 5000
     for benefit in told["benefits"]:
@@ -240,13 +242,6 @@ def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
     assert line["failure"] is None
     assert line["failed_phases"] >= 4 * len(large)
     assert all(t["failure"] for r in large for t in r["transfers"])
-
-
-def test_the_senders_controller_is_asked_of_the_server(start, endpoint):
-    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.1, congestion_control="reno")
-    line = start("delay", mode="reqresp", min_bytes=10, max_bytes=10, congestion_control="reno").end()
-    assert all(o["options"] == {"congestion_control": "reno"} for o in endpoint.opened)
-    assert {t["congestion_control"] for t in line["result"]["rounds"][0]["transfers"]} == {"reno"}
 
 
 def test_a_wrong_token_ends_the_run_at_once(start, endpoint):

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import said
-from tandem.export.gateway import GatewayAddress, Link, LinkError
 from tandem.mptcp import dns, names
 from tandem.mptcp.names import Names, Resolvers
 
@@ -97,28 +96,6 @@ def test_a_lookup_that_is_stuck_ends_at_its_deadline_and_is_begun_once(
         with pytest.raises(OSError, match=r"gateway\.test: no answer to the question for its address within 0\.05 s"):
             found.addresses("gateway.test", None, deadline_s=0.05)
     assert stuck.asked == 1
-
-
-def test_an_export_over_a_path_whose_name_nobody_tells_ends(
-    stuck: Stuck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ssl
-
-    monkeypatch.setattr("socket.getaddrinfo", lambda host, *_more, **_named: stuck(host, 0))
-    monkeypatch.setattr(names, "addresses", Names(hosts=tmp_path / "none").addresses)
-    monkeypatch.setattr(names.Names.addresses, "__defaults__", (socket.AF_UNSPEC, 0.05))
-    link = Link("a", lambda: None, GatewayAddress("gateway.test", 443, ssl.create_default_context(), "token"))
-    ended: list[str] = []
-
-    def ask() -> None:
-        with pytest.raises(LinkError) as failed:
-            link.ask("GET", "/v1/probe", b"", {})
-        ended.append(str(failed.value))
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(60)
-    assert ended == ["gateway.test: no answer to the question for its address within 0.05 s"]
 
 
 def test_addresses_and_names_that_everybody_knows_ask_nobody(server: Server, stuck: Stuck, tmp_path: Path) -> None:
