@@ -84,18 +84,18 @@ def test_what_silences_a_process_is_recorded_as_such_and_recovered_from(tmp_path
             ("disappear", "port_lost"),
             (None, "no_answer"),
         ):
-            begun = [polled.wait(well) for polled in modems]
+            begun = [polled.until(well) for polled in modems]
             terminals = [polled.port.readlink() for polled in modems]
             for polled in modems:
                 if fault is None:
-                    os.kill(polled.pid, signal.SIGSTOP)
+                    os.kill(polled.process.pid, signal.SIGSTOP)
                 else:
-                    polled.play({"fault": fault, "seconds": 1.5})
-            begun = [p.wait(lambda poll, f=failure: poll.failure == f, n) for p, n in zip(modems, begun, strict=True)]
+                    polled.wish(fault=fault, seconds=1.5)
+            begun = [p.until(lambda poll, f=failure: poll.failure == f, n) for p, n in zip(modems, begun, strict=True)]
             for polled in modems if fault is None else ():
-                os.kill(polled.pid, signal.SIGCONT)
+                os.kill(polled.process.pid, signal.SIGCONT)
             for polled, count, terminal in zip(modems, begun, terminals, strict=True):
-                polled.wait(well, count)
+                polled.until(well, count)
                 assert (polled.port.readlink() != terminal) == (fault == "disappear")
         truth = {
             polled.family: VirtualModem(polled.family, read(tmp_path / "timeline.jsonl")).poll() for polled in modems
