@@ -73,7 +73,7 @@ def _name(site: Path, file: Path) -> str:
 SHOWN_BY = {"S": "tests/unit/server/http/strangers", "C": "tests/contract", "L": "tests/lab", "U": "tests/unit"}
 
 
-def test_what_the_page_of_security_is_shown_by_is_there() -> None:
+def test_what_the_page_of_security_is_shown_by_is_there():
     names = [
         one for file in (ROOT / "tests").rglob("test_*.py") for one in re.findall(r"def (test_\w+)", file.read_text())
     ]
@@ -88,7 +88,7 @@ def test_what_the_page_of_security_is_shown_by_is_there() -> None:
     assert lacks == []
 
 
-def test_no_link_and_no_anchor_is_dead(site: Path, built: dict[str, Html]) -> None:
+def test_no_link_and_no_anchor_is_dead(site, built):
     dead = []
     pages = {file: built[_name(site, file)].places for file in site.rglob("*.html")}
     for name, html in built.items():
@@ -103,7 +103,7 @@ def test_no_link_and_no_anchor_is_dead(site: Path, built: dict[str, Html]) -> No
     assert dead == []
 
 
-def test_no_link_between_the_texts_of_the_repository_is_dead() -> None:
+def test_no_link_between_the_texts_of_the_repository_is_dead():
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
     dead = []
     for name in listed.stdout.splitlines():
@@ -118,7 +118,7 @@ def test_no_link_between_the_texts_of_the_repository_is_dead() -> None:
     assert dead == []
 
 
-def test_files_that_contributors_are_sent_to_exist() -> None:
+def test_files_that_contributors_are_sent_to_exist():
     """Code spans that are a file of code, or a folder by two names or more: the end of a path of the repository.
 
     Words in capitals, * and … stand for any name.
@@ -143,7 +143,7 @@ def test_files_that_contributors_are_sent_to_exist() -> None:
     assert missing == []
 
 
-def test_every_key_of_the_configuration_is_there(built: dict[str, Html]) -> None:
+def test_every_key_of_the_configuration_is_there(built):
     html = built["reference/configuration"]
     rows = set(re.findall(r"[\w.]+", html.text))
     assert {key.name for keys in TABLES.values() for key in keys} <= rows
@@ -155,7 +155,7 @@ def test_every_key_of_the_configuration_is_there(built: dict[str, Html]) -> None
     assert {one.name for kind in (*sections.values(), Share) for one in fields(kind)} - {"s3"} <= rows
 
 
-def test_every_measurement_with_its_fields_is_there(built: dict[str, Html]) -> None:
+def test_every_measurement_with_its_fields_is_there(built):
     html = built["reference/records"]
     words = set(re.findall(r"\w+", html.text))
     for measurement in (*MEASUREMENTS.values(), *SERVER_MEASUREMENTS.values()):
@@ -164,12 +164,12 @@ def test_every_measurement_with_its_fields_is_there(built: dict[str, Html]) -> N
     assert set(EVENT_KINDS) <= words
 
 
-def test_every_column_of_radio_packets_is_there(built: dict[str, Html]) -> None:
+def test_every_column_of_radio_packets_is_there(built):
     text = built["reference/captures"].text
     assert [name for name, _, _, what in COLUMNS if name not in text or what not in text] == []
 
 
-def test_every_command_is_there(built: dict[str, Html]) -> None:
+def test_every_command_is_there(built):
     text = built["reference/commands"].text
     programs = [prog for made in PARSERS for prog in commands(made())]
     assert len(programs) > 80

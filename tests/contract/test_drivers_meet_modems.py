@@ -22,14 +22,12 @@ def modem(family: str, tmp_path: Path) -> VirtualModem:
     return VirtualModem(family, read(write_timeline(tmp_path / "t.jsonl", TICKS, usual=UNHEARD)))
 
 
-def test_every_family_of_the_bench_has_its_expectations_and_its_driver() -> None:
+def test_every_family_of_the_bench_has_its_expectations_and_its_driver():
     assert set(BENCH) == set(FAMILIES) <= set(drivers())
 
 
 @every_family
-def test_every_quantity_is_the_timelines_at_the_moment_of_the_poll_and_every_phase_is_seen(
-    modem: VirtualModem, family: str
-) -> None:
+def test_every_quantity_is_the_timelines_at_the_moment_of_the_poll_and_every_phase_is_seen(modem, family):
     polls = []
     while modem.now_s < PHASES[LAST] + 2:
         polls.append(modem.poll())
@@ -53,7 +51,7 @@ def test_every_quantity_is_the_timelines_at_the_moment_of_the_poll_and_every_pha
 
 
 @every_family
-def test_what_a_modem_says_of_its_sim_and_its_errors_is_recorded_as_such(modem: VirtualModem, family: str) -> None:
+def test_what_a_modem_says_of_its_sim_and_its_errors_is_recorded_as_such(modem, family):
     modem.advance(PHASES[LAST] + 1)
     for fault, state, failure in (
         (Fault("wrong_sim", 2.0, "pin"), FAMILIES[family].pin, None),
@@ -71,7 +69,7 @@ def test_what_a_modem_says_of_its_sim_and_its_errors_is_recorded_as_such(modem: 
         assert (well.state, well.failure, modem.wrong(well)) == (FAMILIES[family].registered, None, [])
 
 
-def test_what_silences_a_process_is_recorded_as_such_and_recovered_from(tmp_path: Path) -> None:
+def test_what_silences_a_process_is_recorded_as_such_and_recovered_from(tmp_path):
     """Hung, babbling, off the bus, stopped: never a wrong quantity, whatever of an answer came late or in pieces."""
     with polled_modems(tmp_path, 2 * PERIOD_S) as modems:
 

@@ -74,7 +74,7 @@ def playing(play: Play) -> Iterator[tuple[Modem, Channel, list[str]]]:
             modem.vanish()
 
 
-def test_echo_codes_and_pieces_do_not_disturb() -> None:
+def test_echo_codes_and_pieces_do_not_disturb():
     def play(modem: Modem) -> None:
         modem.expect()
         for piece in ("AT+C", "SQ\r\r\n", "\r\n+CEREG: 1\r\n", "\r\n+CS", "Q: 20,", "99\r\n", "RING\r\n\r\nO", "K\r\n"):
@@ -87,13 +87,13 @@ def test_echo_codes_and_pieces_do_not_disturb() -> None:
     assert unsolicited == ["+CEREG: 1", "RING"]
 
 
-def test_a_modem_that_is_silent_or_takes_nothing_in_is_no_answer() -> None:
+def test_a_modem_that_is_silent_or_takes_nothing_in_is_no_answer():
     for asked in ("AT+CSQ", "AT+CSQ;" + "+CSQ;" * 20_000):
         with playing(silent) as (_, channel, _u), pytest.raises(NoAnswer, match=r"AT\+CSQ"):
             channel.ask(asked, 0.2)
 
 
-def test_endless_noise_is_no_answer_at_the_deadline() -> None:
+def test_endless_noise_is_no_answer_at_the_deadline():
     stop = threading.Event()
 
     def play(modem: Modem) -> None:
@@ -143,7 +143,7 @@ def in_order(modem: Modem) -> None:
 
 
 @pytest.mark.parametrize(("behaves", "missed"), [(late, 1), (without_the_marker, 1), (in_order, 4)])
-def test_what_is_owed_from_missed_deadlines_is_not_the_next_answer(behaves: Play, missed: int) -> None:
+def test_what_is_owed_from_missed_deadlines_is_not_the_next_answer(behaves, missed):
     over = threading.Event()
 
     def play(modem: Modem) -> None:
@@ -160,7 +160,7 @@ def test_what_is_owed_from_missed_deadlines_is_not_the_next_answer(behaves: Play
         assert unsolicited == []
 
 
-def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
+def test_a_late_answer_while_nothing_is_asked_settles_the_channel():
     missed, settled = threading.Event(), threading.Event()
 
     def play(modem: Modem) -> None:
@@ -182,7 +182,7 @@ def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
         assert unsolicited == []
 
 
-def test_a_port_that_vanishes_in_mid_command_is_lost() -> None:
+def test_a_port_that_vanishes_in_mid_command_is_lost():
     def play(modem: Modem) -> None:
         modem.expect()
         modem.send("\r\n+CSQ: 2")
@@ -194,14 +194,14 @@ def test_a_port_that_vanishes_in_mid_command_is_lost() -> None:
                 channel.ask("AT+CSQ", 60)
 
 
-def test_a_port_that_vanishes_between_commands_or_is_not_there_is_lost() -> None:
+def test_a_port_that_vanishes_between_commands_or_is_not_there_is_lost():
     with playing(Modem.vanish) as (_, channel, _u), pytest.raises(PortLost):
         channel.listen(time.monotonic() + 3600)
     with pytest.raises(PortLost, match="nowhere"):
         open_port("/dev/nowhere-tandem")
 
 
-def test_listening_ends_when_woken() -> None:
+def test_listening_ends_when_woken():
     modem = Modem()
     wake_fd = os.eventfd(0)
     channel = Channel(open_port(modem.path), wake_fd=wake_fd)
@@ -217,7 +217,7 @@ def test_listening_ends_when_woken() -> None:
 CHANGE = '+CEREG: 1,"1A2C","05A2C30C",7'
 
 
-def test_each_unsolicited_line_carries_the_time_when_it_was_read_not_when_the_exchange_ended() -> None:
+def test_each_unsolicited_line_carries_the_time_when_it_was_read_not_when_the_exchange_ended():
     told: queue.SimpleQueue[Unsolicited] = queue.SimpleQueue()
     first: list[Unsolicited] = []
     between_ns: list[int] = []
@@ -240,7 +240,7 @@ def test_each_unsolicited_line_carries_the_time_when_it_was_read_not_when_the_ex
         assert began_ns < told_both[0].monotonic_ns < between_ns[0] < told_both[1].monotonic_ns
 
 
-def test_whoever_cannot_take_an_unsolicited_line_does_not_end_the_exchange(caplog: pytest.LogCaptureFixture) -> None:
+def test_whoever_cannot_take_an_unsolicited_line_does_not_end_the_exchange(caplog):
     def play(modem: Modem) -> None:
         modem.expect()
         modem.send("\r\nRING\r\n" + csq(5))
@@ -254,7 +254,7 @@ def test_whoever_cannot_take_an_unsolicited_line_does_not_end_the_exchange(caplo
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_modem_that_somebody_left_at_a_prompt_is_freed() -> None:
+def test_a_modem_that_somebody_left_at_a_prompt_is_freed():
     heard: list[bytes] = []
 
     def play(modem: Modem) -> None:
@@ -273,7 +273,7 @@ def test_a_modem_that_somebody_left_at_a_prompt_is_freed() -> None:
         assert (splitter.take_prompt(), splitter.take_prompt()) == (prompt, False), chunk
 
 
-def test_basic_commands_are_chained_without_separators_and_errors_are_said_in_words() -> None:
+def test_basic_commands_are_chained_without_separators_and_errors_are_said_in_words():
     parts = {
         "ATE0V1+CMEE=1;+CSQ": ("E0", "V1", "+CMEE=1", "+CSQ"),
         "AT&FE0": ("&F", "E0"),

@@ -149,7 +149,7 @@ def left(folder: Path, raw: bytes, name: str = "run-0123456789ab-a.pcap.tmp") ->
 
 
 @given(made=packets, cut=st.integers(1, 143), last=st.sampled_from([framed(b"x" * 128), bytes(5000)]))
-def test_what_is_whole_before_a_cut_or_zeros_is_kept_and_no_more(made: list[bytes], cut: int, last: bytes) -> None:
+def test_what_is_whole_before_a_cut_or_zeros_is_kept_and_no_more(made, cut, last):
     """Zeros: a file grown by a write whose blocks the power cut kept from the disk."""
     whole = HEAD + b"".join(made)
     with tempfile.TemporaryDirectory() as folder:
@@ -162,9 +162,7 @@ def test_what_is_whole_before_a_cut_or_zeros_is_kept_and_no_more(made: list[byte
 
 
 @given(made=packets, junk=st.binary(max_size=400))
-def test_any_end_leaves_at_least_what_was_whole_before_it_and_a_file_that_can_be_walked(
-    made: list[bytes], junk: bytes
-) -> None:
+def test_any_end_leaves_at_least_what_was_whole_before_it_and_a_file_that_can_be_walked(made, junk):
     whole = HEAD + b"".join(made)
     with tempfile.TemporaryDirectory() as folder:
         told = salvage(left(Path(folder), whole + junk))
@@ -176,7 +174,7 @@ def test_any_end_leaves_at_least_what_was_whole_before_it_and_a_file_that_can_be
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_salvaged_or_removed(raw: bytes) -> None:
+def test_any_bytes_are_salvaged_or_removed(raw):
     with tempfile.TemporaryDirectory() as folder:
         told = salvage(left(Path(folder), raw))
         assert told.bytes + told.lost_bytes == len(raw)
@@ -193,14 +191,14 @@ def count(raw: bytes) -> int:
     return found
 
 
-def test_a_capture_without_a_packet_is_gone_and_told(tmp_path: Path) -> None:
+def test_a_capture_without_a_packet_is_gone_and_told(tmp_path):
     for raw in (b"", HEAD[:10], HEAD, b"no capture at all"):
         told = salvage(left(tmp_path, raw))
         assert (told.file, told.packets, told.lost_bytes) == (None, 0, len(raw))
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_capture_is_never_written_over_and_others_are_left_alone(tmp_path: Path) -> None:
+def test_a_closed_capture_is_never_written_over_and_others_are_left_alone(tmp_path):
     closed = tmp_path / "x.pcap"
     closed.write_bytes(b"closed")
     (tmp_path / "notes.tmp").write_text("mine")
@@ -213,7 +211,7 @@ def test_a_closed_capture_is_never_written_over_and_others_are_left_alone(tmp_pa
     assert salvage_all(tmp_path / "nowhere") == []
 
 
-def test_one_that_cannot_be_opened_stays_and_stops_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_cannot_be_opened_stays_and_stops_no_other(tmp_path, caplog):
     (tmp_path / "a.pcap.tmp").mkdir()
     (tmp_path / "b.pcap.tmp").symlink_to("/etc/passwd")
     left(tmp_path, HEAD + framed(b"a"), "c.pcap.tmp")
@@ -240,7 +238,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_a_writer_had_when_it_was_killed_is_all_kept(tmp_path: Path) -> None:
+def test_what_a_writer_had_when_it_was_killed_is_all_kept(tmp_path):
     ended = subprocess.run([sys.executable, "-c", WRITES, str(tmp_path / "x.pcap")], check=False)
     assert ended.returncode == -9
     (told,) = salvage_all(tmp_path)

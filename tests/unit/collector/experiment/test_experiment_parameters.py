@@ -104,7 +104,7 @@ def test_undeclared_keys_and_other_kinds_are_named_and_bytes_summed_by_path():
     assert bytes_by_path(counted) == {"a": {"received": 15, "sent": 1}, "b": {"received": None, "sent": None}}
 
 
-def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes_nowhere() -> None:
+def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes_nowhere():
     reading, writing = os.pipe()
     stop = Stop()
     with os.fdopen(writing, "w") as stream:
@@ -121,7 +121,7 @@ def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes
 NOT_NEEDED = {"argparse", "pkgutil", "platform", "secrets", "statistics", "decimal", "tandem.schema.metrics"}
 
 
-def test_a_download_loads_no_module_that_it_can_do_without() -> None:
+def test_a_download_loads_no_module_that_it_can_do_without():
     told = (
         "import json, sys, tandem.experiment.__main__, tandem.experiment.download;print(json.dumps(list(sys.modules)))"
     )

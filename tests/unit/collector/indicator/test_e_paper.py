@@ -150,7 +150,7 @@ def read(picture: Picture, x: int, y: int, *, wide: int = 1, tall: int = 1) -> s
     return found.rstrip()
 
 
-def test_the_panel_shows_what_was_drawn() -> None:
+def test_the_panel_shows_what_was_drawn():
     controller = Ssd1680()
     for state in (CHARGE, WELL):
         picture = drawn(replace(PAGE, state=state))
@@ -160,7 +160,7 @@ def test_the_panel_shows_what_was_drawn() -> None:
     assert controller.refreshes == 2
 
 
-def test_the_page_says_who_what_and_whom_to_call_and_every_sentence_has_its_room() -> None:
+def test_the_page_says_who_what_and_whom_to_call_and_every_sentence_has_its_room():
     picture = drawn(PAGE)
     assert read(picture, 3, 2, wide=2, tall=2).startswith("Charge")
     assert read(picture, COLUMNS - 3 - 6 * ADVANCE, 6) == "kit-07"
@@ -178,14 +178,14 @@ odd = st.text(max_size=60) | st.sampled_from(["Zoë Åström", "Müller-Łukasie
 
 
 @given(odd, st.sampled_from(STATES), odd)
-def test_names_of_any_kind_stay_on_the_page(kit: str, state, call: str) -> None:
+def test_names_of_any_kind_stay_on_the_page(kit, state, call):
     picture = drawn(replace(PAGE, kit=kit, state=state, call=call))
     assert (len(picture.black), {len(row) for row in picture.black}) == (ROWS, {COLUMNS})
     assert read(picture, 3, 2, wide=2, tall=2).startswith(state.title)
 
 
 @given(odd, st.integers(3, 50), st.integers(1, 5))
-def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text: str, width: int, lines: int) -> None:
+def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text, width, lines):
     made = wrapped(text, width, lines)
     assert len(made) <= lines
     assert all(len(line) <= width for line in made)
@@ -193,13 +193,13 @@ def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text: str,
     assert "".join(made).replace(" ", "") == whole or made[-1].endswith("..."[:width])
 
 
-def test_accents_go_and_what_is_not_drawn_is_a_box() -> None:
+def test_accents_go_and_what_is_not_drawn_is_a_box():
     assert spelt("Zoë  Łoś – ß") == "Zoe Los - ss"
     assert glyph("名") == glyph("語")
     assert glyph("名") not in glyphs().values()
 
 
-def test_words_about_time_change_seldom() -> None:
+def test_words_about_time_change_seldom():
     assert page.reached(None, NOON_NS) == "Sent: not since start"
     assert page.reached(NOON_NS, NOON_NS + HOUR_NS - 1) == "Sent: within the hour"
     assert page.reached(NOON_NS, NOON_NS + HOUR_NS) == "Sent: 22 Nov 12:00"
@@ -209,7 +209,7 @@ def test_words_about_time_change_seldom() -> None:
     assert page.shown(CALL) is CALL
 
 
-def test_a_panel_that_stays_busy_is_given_up() -> None:
+def test_a_panel_that_stays_busy_is_given_up():
     with pytest.raises(TimeoutError, match=r"busy for more than 0.05 s; hint: its BUSY wire"):
         panel.show(Ssd1680(looks=None), drawn(PAGE), 0.05)
 
@@ -217,7 +217,7 @@ def test_a_panel_that_stays_busy_is_given_up() -> None:
 # --- the thread ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:
+def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever():
     shown: list[Page] = []
     showing = Showing(shown.append, 0.0)
     showing.start()
@@ -230,7 +230,7 @@ def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:
     assert (showing.refreshes, showing.failures) == (3, 0)
 
 
-def test_it_waits_between_two_refreshes_and_shows_only_the_latest() -> None:
+def test_it_waits_between_two_refreshes_and_shows_only_the_latest():
     shown: list[Page] = []
     showing = Showing(shown.append, 3600.0)
     showing.start()
@@ -243,7 +243,7 @@ def test_it_waits_between_two_refreshes_and_shows_only_the_latest() -> None:
     assert shown == [PAGE, replace(PAGE, state=NO_NETWORK)]
 
 
-def test_a_panel_that_fails_is_tried_again_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_panel_that_fails_is_tried_again_and_counted(caplog):
     left = [OSError(5, "Input/output error"), TimeoutError("busy")]
     shown: list[Page] = []
 
@@ -262,7 +262,7 @@ def test_a_panel_that_fails_is_tried_again_and_counted(caplog: pytest.LogCapture
     assert "Input/output error; measuring goes on" in caplog.text
 
 
-def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog):
     hanging, released = threading.Event(), threading.Event()
 
     def draw(_page: Page) -> None:
@@ -278,14 +278,14 @@ def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog: pytest.LogCaptureFi
     released.set()
 
 
-def test_a_device_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_device_that_is_not_there_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         bus.KernelBus(str(tmp_path / "spidev0.0"), str(tmp_path / "gpiochip0"), 25, 23, 24)
     with pytest.raises(OSError, match="Inappropriate ioctl"):
         bus.KernelBus("/dev/null", "/dev/null", 25, 23, 24)
 
 
-def test_numbers_and_layouts_are_those_of_the_kernels_headers(tmp_path: Path) -> None:
+def test_numbers_and_layouts_are_those_of_the_kernels_headers(tmp_path):
     """Compiled, where there are a compiler and headers."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or not Path("/usr/include/linux/gpio.h").exists():

@@ -34,7 +34,7 @@ def lit(folder: Path) -> set[str]:
     return {led.name.split(":")[1] for led in folder.iterdir() if (led / "brightness").read_text().strip() != "0"}
 
 
-def test_a_colour_is_its_channels_at_full_light_and_the_kernels_trigger_lets_go(leds: Path) -> None:
+def test_a_colour_is_its_channels_at_full_light_and_the_kernels_trigger_lets_go(leds):
     lamp = Lamp(Leds(leds))
     colours = {"red": "red", "yellow": "red green", "white": "red green blue", "dark": "", "magenta": "red blue"}
     for colour, channels in colours.items():
@@ -47,7 +47,7 @@ def test_a_colour_is_its_channels_at_full_light_and_the_kernels_trigger_lets_go(
     assert (leds / "tandem:red:status" / "brightness").read_text() == "255\n"
 
 
-def test_a_lamp_of_one_colour_is_lit_for_every_colour_and_one_led_may_stand_for_two(leds: Path) -> None:
+def test_a_lamp_of_one_colour_is_lit_for_every_colour_and_one_led_may_stand_for_two(leds):
     lamp = Lamp(Leds(leds, only="tandem:blue:status"))
     for colour in ("red", "green", "yellow", "dark"):
         lamp.show(colour)
@@ -58,9 +58,7 @@ def test_a_lamp_of_one_colour_is_lit_for_every_colour_and_one_led_may_stand_for_
     assert lit(leds) == {"green"}
 
 
-def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(
-    leds: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(leds, caplog):
     caplog.set_level(logging.WARNING)
     lamp = Lamp(Leds(leds))
     lamp.show("white")
@@ -84,7 +82,7 @@ def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(
     assert caplog.messages[1] == "status LED: is written again"
 
 
-def test_a_write_that_the_kernel_refuses_is_counted(leds: Path) -> None:
+def test_a_write_that_the_kernel_refuses_is_counted(leds):
     (leds / "tandem:blue:status" / "brightness").unlink()
     (leds / "tandem:blue:status" / "brightness").symlink_to("/dev/full")
     lamp = Lamp(Leds(leds))
@@ -95,7 +93,7 @@ def test_a_write_that_the_kernel_refuses_is_counted(leds: Path) -> None:
     assert (leds / "tandem:green:status" / "brightness").read_text() == "255\n"
 
 
-def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_triggers(leds: Path) -> None:
+def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_triggers(leds):
     (leds / "tandem:red:status" / "trigger").unlink()
     for told in ("", "0", "much"):
         (leds / "tandem:red:status" / "max_brightness").write_text(told)
@@ -105,7 +103,7 @@ def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_trig
         assert lamp.failures == 0
 
 
-def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
+def test_what_lacks_is_told_with_its_mend(leds):
     assert missing_leds(Leds(leds)) == []
     shutil.rmtree(leds / "tandem:green:status")
     (line,) = missing_leds(Leds(leds))
@@ -113,7 +111,7 @@ def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
     assert "; hint: the overlay gpio-led" in line
 
 
-def test_the_commands_by_hand(leds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_by_hand(leds, tmp_path, capsys):
     from tandem.cli.main import main
 
     assert main(["indicator", "list", "--json"]) == 0
@@ -167,7 +165,7 @@ SITUATIONS = [
 ]
 
 
-def test_each_situation_has_its_state_and_every_state_but_off_its_situation() -> None:
+def test_each_situation_has_its_state_and_every_state_but_off_its_situation():
     assert [(situation, choose(situation).name) for situation, _ in SITUATIONS] == SITUATIONS
     assert {name for _, name in SITUATIONS} == {state.name for state in STATES} - {"off"}
 
@@ -187,7 +185,7 @@ situations = st.builds(
 
 
 @given(situations)
-def test_the_gravest_of_what_holds_is_shown(situation: Situation) -> None:
+def test_the_gravest_of_what_holds_is_shown(situation):
     held = holding(situation)
     assert held == sorted(held, key=STATES.index)
     assert choose(situation) is held[0]
@@ -220,7 +218,7 @@ class Shown:
             assert self._changed.wait_for(lambda: tuple(self.colours[-len(colours) :]) == colours, 60), self.colours
 
 
-def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
+def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady():
     shown, chosen = Shown(), [CALL]
     player = Player(shown, lambda: chosen[0])
     player.start()
@@ -238,7 +236,7 @@ def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
     assert shown.colours == ["red"], "one that never began"
 
 
-def test_edge_after_edge_makes_the_pattern() -> None:
+def test_edge_after_edge_makes_the_pattern():
     for state in (one for one in STATES if one.blinks):
         now, played = 0, []
         while now < state.period_ms:

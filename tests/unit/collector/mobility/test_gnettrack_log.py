@@ -35,7 +35,7 @@ ROWS: dict[str, tuple[str, str, float | None, str | None, dict[str, object]]] = 
 }  # fmt: skip
 
 
-def test_what_a_row_tells_and_a_place_is_both_its_degrees_or_none() -> None:
+def test_what_a_row_tells_and_a_place_is_both_its_degrees_or_none():
     for name, (header, row, speed, rat, fields) in ROWS.items():
         (second,) = read(log(row, header=header))
         assert (second.speed_km_h, second.rat, second.fields) == (speed, rat, {"state": "unknown", **fields}), name
@@ -45,7 +45,7 @@ def test_what_a_row_tells_and_a_place_is_both_its_degrees_or_none() -> None:
     assert [second.place for second in found] == [(51.9, -8.5), None, None]
 
 
-def test_rows_in_disorder_doubled_or_cut_off() -> None:
+def test_rows_in_disorder_doubled_or_cut_off():
     rows = [
         f"2019.12.16_07.{time},{speed},LTE,-90"
         for time, speed in (("22.43", 1), ("30.00", 4), ("22.44", 2), ("22.43", 3))
@@ -74,7 +74,7 @@ REFUSED = [
 ]
 
 
-def test_what_is_no_log_is_refused_with_line_and_hint() -> None:
+def test_what_is_no_log_is_refused_with_line_and_hint():
     refusals = [(said(LogError, read, raw), says) for raw, says in REFUSED]
     assert [
         row for row in refusals if not row[0].startswith(row[1]) or "; hint: " not in row[0] or "\n" in row[0]
@@ -86,7 +86,7 @@ CELL = st.sampled_from(WORDS) | st.text(max_size=6)
 
 
 @given(st.lists(st.lists(CELL, min_size=10, max_size=10), max_size=6), st.integers(0, 99))
-def test_any_cells_give_records_or_one_line(rows: list[list[str]], second: int) -> None:
+def test_any_cells_give_records_or_one_line(rows, second):
     check(log(*(f"2019.12.16_07.22.{second:02}," + ",".join(row) for row in rows)))
 
 
@@ -96,7 +96,7 @@ def test_any_cells_give_records_or_one_line(rows: list[list[str]], second: int) 
 @example(b"\r", 100, 100)
 @example("\u2028".encode(), 100, 100)
 @example(b"\xef\xbb\xbf", 0, 0)
-def test_any_bytes_in_a_log_give_records_or_one_line(wrong: bytes, begin: int, end: int) -> None:
+def test_any_bytes_in_a_log_give_records_or_one_line(wrong, begin, end):
     whole = log(ROW, ROW.replace("43", "44"))
     check(whole[:begin] + wrong + whole[end:])
 
@@ -130,7 +130,7 @@ OTHERS = [
 ]
 
 
-def test_logs_of_other_versions_and_hands() -> None:
+def test_logs_of_other_versions_and_hands():
     expected = [Second(1576480963, 12.5, None, {"state": "unknown", "rsrp_dbm": -98.0})]
     for header, row in OTHERS:
         found = {c: read(f"{header}\r\n{row}\r\n".encode(c)) for c in ("utf-8", "utf-8-sig", "utf-16")}

@@ -41,7 +41,7 @@ def told(event: Record) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("folder", sorted(GOLDEN.iterdir()), ids=lambda folder: folder.name)
-def test_golden(folder: Path) -> None:
+def test_golden(folder):
     detectors = Detectors(Settings(**tomllib.loads((folder / "config.toml").read_text())))
     with (folder / "input.csv").open(newline="") as rows:
         events = [told(event) for row in csv.DictReader(rows) for event in detectors.feed(record(row))]
@@ -73,7 +73,7 @@ def key(event: Record) -> tuple[int, str, str]:
 
 
 @given(POLLS, POLLS)
-def test_starts_and_stops_alternate_the_state_follows_them_and_a_record_told_twice_is_nothing(a: list, b: list) -> None:
+def test_starts_and_stops_alternate_the_state_follows_them_and_a_record_told_twice_is_nothing(a, b):
     detectors, changes = Detectors(SETTINGS), []
     for record in sorted(series("a", a) + series("b", b, SECOND // 2), key=lambda r: r.monotonic_ns):
         changes += [e for e in detectors.feed(record) if e.tags["kind"].startswith("mobility")]
@@ -89,7 +89,7 @@ def test_starts_and_stops_alternate_the_state_follows_them_and_a_record_told_twi
 
 
 @given(POLLS, POLLS, st.randoms(use_true_random=False))
-def test_events_of_a_path_do_not_depend_on_the_other_path(a: list, b: list, random) -> None:
+def test_events_of_a_path_do_not_depend_on_the_other_path(a, b, random):
     together, alone = Detectors(SETTINGS), Detectors(SETTINGS)
     queues, mixed = [series("a", a), series("b", b)], []
     while any(queues):
@@ -101,7 +101,7 @@ def test_events_of_a_path_do_not_depend_on_the_other_path(a: list, b: list, rand
 
 
 @given(POLLS, POLLS)
-def test_records_of_the_modems_may_arrive_up_to_a_period_late(a: list, b: list) -> None:
+def test_records_of_the_modems_may_arrive_up_to_a_period_late(a, b):
     """Both orders of a round give the same stretches of mobility, but for which modem's change began one."""
     stretches = []
     for order in (0, 1):
@@ -115,7 +115,7 @@ def test_records_of_the_modems_may_arrive_up_to_a_period_late(a: list, b: list) 
 
 
 @given(POLLS)
-def test_drops_are_negative_and_their_sizes_are_differences_of_the_polls(a: list) -> None:
+def test_drops_are_negative_and_their_sizes_are_differences_of_the_polls(a):
     detectors, records = Detectors(SETTINGS), series("a", a)
     levels = {r.fields["rsrp_dbm"] for r in records if "rsrp_dbm" in r.fields}
     for event in (e for r in records for e in detectors.feed(r) if e.tags["kind"] == "signal_drop"):
@@ -126,7 +126,7 @@ def test_drops_are_negative_and_their_sizes_are_differences_of_the_polls(a: list
         assert event.fields["quantity"] == "rsrp_dbm"
 
 
-def test_rssi_may_be_the_quantity_and_is_named() -> None:
+def test_rssi_may_be_the_quantity_and_is_named():
     detectors = Detectors(Settings(quantity="rssi_dbm"))
     records = [
         Record.make("radio", {"path": "a"}, {"state": "idle", "rssi_dbm": level, "rsrp_dbm": -90.0}, i * SECOND)
@@ -137,7 +137,7 @@ def test_rssi_may_be_the_quantity_and_is_named() -> None:
     assert {e.fields["quantity"] for e in events} == {"rssi_dbm"}
 
 
-def test_a_tick_ends_mobility_when_no_poll_comes() -> None:
+def test_a_tick_ends_mobility_when_no_poll_comes():
     detectors = Detectors(SETTINGS)
     for record in series("a", [(-90.0, "idle", None, False), (-70.0, "idle", None, False)]):
         detectors.feed(record)
@@ -148,7 +148,7 @@ def test_a_tick_ends_mobility_when_no_poll_comes() -> None:
     assert detectors.tick(60 * SECOND) == []
 
 
-def test_settings_that_cannot_be_are_refused_by_name() -> None:
+def test_settings_that_cannot_be_are_refused_by_name():
     for name, value in {
         "quantity": "rsrq_db",
         "threshold_db": 0.0,
@@ -180,7 +180,7 @@ def mobility(detector: str, records: list[Record]) -> list[Record]:
     return [e for r in records for e in detectors.feed(r) if e.tags["kind"].startswith("mobility")]
 
 
-def test_events_tell_their_detector_and_the_radio_alone_tells_no_class() -> None:
+def test_events_tell_their_detector_and_the_radio_alone_tells_no_class():
     for detector in ("published", "fused"):
         start, stop = mobility(detector, ride(12.0, 15))
         assert (start.tags["kind"], stop.tags["kind"]) == ("mobility_start", "mobility_stop")
@@ -199,7 +199,7 @@ def in_order(*rows: list[Record]) -> list[Record]:
     return sorted((record for row in rows for record in row), key=lambda record: record.monotonic_ns)
 
 
-def test_good_speeds_over_half_of_a_movement_class_it() -> None:
+def test_good_speeds_over_half_of_a_movement_class_it():
     rows: list[tuple[int, float, dict[str, Any], str | None]] = [
         *((300, 4.0, {}, "low"), (300, 60.0, {}, "high"), (100, 4.0, {}, None)),
         *((300, 4.0, bad, None) for bad in ({"fix_age_ms": 3500.0}, {"horizontal_error_m": 200.0}, {"fix": None})),
@@ -210,7 +210,7 @@ def test_good_speeds_over_half_of_a_movement_class_it() -> None:
         assert stop.fields.get("speed_class_by") == (speed_class and "speed")
 
 
-def test_the_class_is_known_from_the_first_minute_on_and_events_on_the_move_have_it() -> None:
+def test_the_class_is_known_from_the_first_minute_on_and_events_on_the_move_have_it():
     detectors = Detectors(Settings())
     known: list[tuple[int, str | None]] = []
     events = []

@@ -31,15 +31,13 @@ def scores(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 
 @pytest.mark.parametrize("folder", sorted(HERE.iterdir()), ids=lambda folder: folder.name)
-def test_golden(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_golden(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     found = scores(capsys, *(folder / "arguments.txt").read_text().split())
     assert found == json.loads((folder / "expected.json").read_text())
 
 
-def test_rows_out_of_order_and_repeated_seconds_change_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_out_of_order_and_repeated_seconds_change_nothing(tmp_path, capsys, monkeypatch):
     ride = HERE / "a-lively-ride-between-two-quiet-spells"
     head, *log = (ride / "ride.csv").read_text().splitlines()
     log += [log[9], log[300]]
@@ -78,7 +76,7 @@ CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {
 }  # fmt: skip
 
 
-def test_figures_by_hand_and_of_nothing() -> None:
+def test_figures_by_hand_and_of_nothing():
     found = {name: score(seconds).figures() for name, (seconds, _) in CASES.items()}
     assert {name: found[name] for name, (_, told) in CASES.items() if not told.items() <= found[name].items()} == {}
     assert score([]) == Score()
@@ -93,7 +91,7 @@ def rows(*legs: tuple[int, float, float]) -> list[Second]:
     return out
 
 
-def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise() -> None:
+def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise():
     """A car at 30 km/h stops for ten minutes within 100 m, crawls 100 m in a minute, and drives on."""
     log = rows((600, 30.0, 0), (60, 20.0, 100), (12, 30.0, 200), (300, 30.0, 300))
     assert set(moving_by_speed(log)) == {True}
@@ -109,7 +107,7 @@ def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise() -> Non
     assert (found[672:682], found[682:]) == ([True] * 10, [None] * 290), "no fix after the last"
 
 
-def test_one_that_stands_or_has_no_place_is_as_its_speed_says() -> None:
+def test_one_that_stands_or_has_no_place_is_as_its_speed_says():
     assert set(moving_by_fixes(rows((300, 0.0, 0)))) == {False}
     bare = [Second(i, 30.0 if i < 200 else 0.0, "LTE", {}) for i in range(400)]
     assert moving_by_fixes(bare) == moving_by_speed(bare)
@@ -117,7 +115,7 @@ def test_one_that_stands_or_has_no_place_is_as_its_speed_says() -> None:
     assert set(moving_by_fixes(second_by_second)) == {True}
 
 
-def test_by_places_no_speed_is_looked_at() -> None:
+def test_by_places_no_speed_is_looked_at():
     """100 m in 10 s, then ten minutes within 100 m, then 100 m in 10 s; the speeds say the contrary."""
     log = rows((10, 0.0, 0), (600, 30.0, 100), (10, 0.0, 200), (5, 0.0, 300))
     found = moving_by_places(log)
@@ -129,9 +127,7 @@ def test_by_places_no_speed_is_looked_at() -> None:
     assert set(moving_by_places([Second(i, 30.0, "LTE", {}) for i in range(9)])) == {None}
 
 
-def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_receiver_is_told_each_fix_once_and_judged_by_places(capsys, tmp_path):
     """Levels that never change: radio alone says standing."""
     log = tmp_path / "drive.csv"
     lines = ["Timestamp,Longitude,Latitude,Speed,RSRP"]
@@ -153,7 +149,7 @@ def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
 
 
 @given(st.text("msFM", min_size=1, max_size=80), st.text("msFM", min_size=1, max_size=80))
-def test_counts_add_up(one: str, other: str) -> None:
+def test_counts_add_up(one, other):
     total = score(judged(one)) + score(judged(other))
     assert total.seconds == total.right + total.still_judged_moving + total.moving_judged_still == len(one) + len(other)
     assert len(total.start_delays_s) + total.missed_starts == total.starts
@@ -163,7 +159,7 @@ def test_counts_add_up(one: str, other: str) -> None:
     )
 
 
-def test_the_table_says_which_hold_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_table_says_which_hold_is_used(capsys, tmp_path):
     log = tmp_path / "walk.csv"
     log.write_text("Timestamp,Speed,RSRP\n" + "".join(f"2020.01.01_00.00.{i:02},0,-90\n" for i in range(60)))
     assert main(["mobility", "score", str(log), "--hold", "45"]) == 0
@@ -177,7 +173,7 @@ def test_the_table_says_which_hold_is_used(capsys: pytest.CaptureFixture[str], t
 HEAD = "Timestamp,Speed,RSRP\n"
 
 
-def test_bad_logs_are_refused_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bad_logs_are_refused_in_one_line(capsys, tmp_path):
     log = tmp_path / "walk.csv"
     for rows, says in {
         "2020.01.01_00.00.00,0,loud\n": "line 2: RSRP 'loud' is no number",
@@ -199,7 +195,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return printed.err
 
 
-def test_a_folder_stands_for_its_logs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_folder_stands_for_its_logs(capsys, tmp_path):
     for name in ("b.CSV", "a.txt"):
         (tmp_path / name).write_text(HEAD + "2020.01.01_00.00.00,0,-90\n2020.01.01_00.00.01,0,-90\n")
     (tmp_path / "README.md").write_text("no log")
@@ -209,7 +205,7 @@ def test_a_folder_stands_for_its_logs(capsys: pytest.CaptureFixture[str], tmp_pa
     assert set(found["overall"]["detectors"]) == {"published", "fused"}
 
 
-def test_a_hold_that_cannot_be_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hold_that_cannot_be_is_refused(capsys):
     for hold in ("0", "nan", "inf", "long"):
         with pytest.raises(SystemExit) as refused:
             main(["mobility", "score", "x.csv", f"--hold={hold}"])

@@ -69,11 +69,11 @@ LINES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def test_makers_lines_alone() -> None:
+def test_makers_lines_alone():
     assert wrong(LINES) == []
 
 
-def test_both_lines_of_hcsq_are_nsa_in_either_order_and_a_third_is_older() -> None:
+def test_both_lines_of_hcsq_are_nsa_in_either_order_and_a_third_is_older():
     lte, nr = '^HCSQ:"LTE",62,52,151,25', '^HCSQ:"NR",54,191,30'
     for lines in ((lte, nr), (nr, lte), ('^HCSQ:"WCDMA",58,48,45', lte, nr)):
         found = read("huawei", *lines)
@@ -118,7 +118,7 @@ LEVELS = [
 ]
 
 
-def test_the_order_of_zcellinfo_the_primary_carrier_and_zrssi_by_how_many_values_it_has() -> None:
+def test_the_order_of_zcellinfo_the_primary_carrier_and_zrssi_by_how_many_values_it_has():
     assert [
         (line, order, known, cell_info(values(f"+ZCELLINFO: {line}"), order, known)) for line, order, known, _ in CELLS
     ] == CELLS
@@ -134,14 +134,14 @@ SINR_OF_NR = [
 ]  # fmt: skip
 
 
-def test_sinr_of_nr_by_cesq_or_by_what_it_can_be() -> None:
+def test_sinr_of_nr_by_cesq_or_by_what_it_can_be():
     assert [(printed, judge, nr_sinr(printed, judge)) for printed, judge, _ in SINR_OF_NR] == SINR_OF_NR
 
 
 SERVING = "1,4,250,1,91DC,00111EE03,3250,116,107,100,14,47,47,22"
 
 
-def test_in_gtccinfo_the_model_says_the_base_of_a_pci_and_the_unit_of_a_bandwidth_and_neighbours_serve_nobody() -> None:
+def test_in_gtccinfo_the_model_says_the_base_of_a_pci_and_the_unit_of_a_bandwidth_and_neighbours_serve_nobody():
     for row in ("2,4,,,FFFF,00FFFFFFF,9460,71,,43,43,10", "2,4,262,2,1A2B,0012345AB,100,42,101,50,7,29,29,4"):
         assert read("fibocom", "+GTCCINFO:", row, model="FM350-GL") == Reading()
     for model, pci in (("FM350-GL", 116), ("FM150-AE", 0x116), ("", 116)):
@@ -172,7 +172,7 @@ _NAMES = ("^HCSQ", "^MONSC", "+ZRSSI", "+ZCELLINFO", "+ZCAINFO", "+ZPAS", "+BMTC
 
 
 @given(st.lists(st.tuples(st.sampled_from(_NAMES), st.lists(_VALUE, max_size=16)), max_size=4))
-def test_any_values_give_quantities_of_one_technology(rows: list[tuple[str, list[str]]]) -> None:
+def test_any_values_give_quantities_of_one_technology(rows):
     lines = [f"{name}: {','.join(row)}" for name, row in rows]
     for family in ("huawei", "zte", "mikrotik", "broadmobi", "fibocom", "cinterion", "foxconn", "chipset", "option"):
         found = read(family, *lines)

@@ -29,7 +29,7 @@ def goform(model: str = "", **fields: str) -> Reading:
     return zte_decode.decode([page(json.dumps(fields))], Identity("ZTE web", model))
 
 
-def test_a_page_is_flat_and_a_document_that_no_stick_sends_is_refused() -> None:
+def test_a_page_is_flat_and_a_document_that_no_stick_sends_is_refused():
     assert flat("<response><a> 1 </a><b><c>2</c>3</b><d/></response>") == ("response", {"a": "1", "b": "3", "d": ""})
     whole = "<response><rsrp>-76dBm</rsrp></response>"
     for document in (
@@ -43,7 +43,7 @@ def test_a_page_is_flat_and_a_document_that_no_stick_sends_is_refused() -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_a_page_or_none(text: str) -> None:
+def test_any_text_is_a_page_or_none(text):
     root, found = flat(text)
     assert root or not found
     assert zte_decode.fault(page(text)) in (None, "not_json", "referer_missing")
@@ -51,7 +51,7 @@ def test_any_text_is_a_page_or_none(text: str) -> None:
         driver.decode([page(text)], Identity())
 
 
-def test_refusals_are_named_and_an_answer_is_no_fault() -> None:
+def test_refusals_are_named_and_an_answer_is_no_fault():
     codes = {"125002": "token_missing", "113018": "error 113018", "<b/>": "error"}
     pages = {code: page(f"<error><code>{code}</code><message/></error>") for code in codes}
     assert {code: hilink_decode.fault(one) for code, one in pages.items()} == codes
@@ -123,20 +123,20 @@ ZTE: list[tuple[dict[str, str], str, object]] = [
 ]
 
 
-def test_fields_of_hilink_and_zte() -> None:
+def test_fields_of_hilink_and_zte():
     told = [(fields, name, getattr(signal(**fields), name)) for fields, name, _ in HILINK]
     assert told == HILINK
     assert [(fields, name, getattr(goform(**fields), name)) for fields, name, _ in ZTE] == ZTE
 
 
-def test_left_overs_are_not_read() -> None:
+def test_left_overs_are_not_read():
     standalone = goform(network_type="SA", nr5g_rsrp="-80", lte_rsrp="-48", cell_id="5A2C30B")
     assert (standalone.rat, standalone.rsrp_dbm, standalone.eci) == ("NR-SA", -80.0, None)
     lte = goform(network_type="LTE", lte_rsrp="-90", nr5g_rsrp="-80", nr5g_pci="745", Z5g_SINR="5.0")
     assert (lte.nr_rsrp_dbm, lte.nr_pci, lte.nr_sinr_db) == (None, None, None)
 
 
-def test_bars_are_no_quantity() -> None:
+def test_bars_are_no_quantity():
     bars = '{"signal":4,"sim_state":5}'
     told = {
         (bars,): Reading(),

@@ -27,7 +27,7 @@ SECOND = 10**9
 
 
 @given(st.lists(st.integers(0, 5 * SECOND), max_size=50))
-def test_due_times_stay_on_their_grid_and_never_lie_behind(delays: list[int]) -> None:
+def test_due_times_stay_on_their_grid_and_never_lie_behind(delays):
     schedule, now = Schedule(7, 1.0), 7
     for delay in delays:
         before = schedule.due_ns
@@ -38,7 +38,7 @@ def test_due_times_stay_on_their_grid_and_never_lie_behind(delays: list[int]) ->
         assert schedule.due_ns - before == (skipped + 1) * SECOND
 
 
-def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before() -> None:
+def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before():
     detector, level = StuckReadingDetector(floor_s=10), Reading(rsrp_dbm=-97.0)
     assert [detector.feed("x", level, t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
     assert not detector.feed("y", level, 41 * SECOND)
@@ -48,13 +48,13 @@ def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before() -> N
     assert not detector.feed("y", level, 83 * SECOND)
 
 
-def test_no_service_and_coarse_values_are_never_stale() -> None:
+def test_no_service_and_coarse_values_are_never_stale():
     for says_little in (None, Reading("searching", rsrp_dbm=-120.0), Reading(rssi_dbm=-71.0, eci=1)):
         detector = StuckReadingDetector()
         assert not any(detector.feed("x", says_little, t * 60 * SECOND) for t in range(60))
 
 
-def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monkeypatch):
     executor, reused = ThreadExecutor(), []
     close = os.close
 
@@ -78,7 +78,7 @@ def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monk
     executor.wake()
 
 
-def test_makers_that_hide_behind_anothers_name_are_known() -> None:
+def test_makers_that_hide_behind_anothers_name_are_known():
     families = {
         ("INCORPORATED", "A7670E-FASE"): "simcom",
         ("SIMCOM INCORPORATED", "A7600E-LNSE"): "simcom",
@@ -91,7 +91,7 @@ def test_makers_that_hide_behind_anothers_name_are_known() -> None:
     assert {known: choose("auto", Identity(*known)).name for known in families} == families
 
 
-def test_what_starts_a_gnss_differs_by_family_and_model() -> None:
+def test_what_starts_a_gnss_differs_by_family_and_model():
     for identity, command in (
         (Identity("Quectel", "EC25"), "AT+QGPS=1"),
         (Identity("SIMCOM", "SIMCOM_SIM7600E-H"), "AT+CGPS=1,1"),
@@ -101,7 +101,7 @@ def test_what_starts_a_gnss_differs_by_family_and_model() -> None:
     assert choose("generic", Identity()).gnss_commands(Identity()) == ()
 
 
-def test_identity_from_plain_answers_or_from_ati_without_the_serial_number() -> None:
+def test_identity_from_plain_answers_or_from_ati_without_the_serial_number():
     answers = [
         Response("AT+CGMI", ("Quectel",), OK),
         Response("AT+CGMM", ('+CGMM: "EC25"',), OK),
@@ -147,14 +147,14 @@ UNDECODABLE = [
 ]
 
 
-def test_what_cannot_be_decoded_says_why_in_one_line() -> None:
+def test_what_cannot_be_decoded_says_why_in_one_line():
     for command, raw, why in UNDECODABLE:
         refusal = said(UndecodableError, told, command, raw)
         assert why in refusal
         assert "\n" not in refusal
 
 
-def test_an_answer_is_read_however_it_was_saved() -> None:
+def test_an_answer_is_read_however_it_was_saved():
     for charset in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
         found = decode('AT+QENG="servingcell"', f"{QENG}\r\nOK\r\n".encode(charset)).as_json()
         assert (found["driver"], found["eci"]) == ("quectel", 0x5A2C30B), charset
@@ -169,7 +169,7 @@ def test_an_answer_is_read_however_it_was_saved() -> None:
         assert {name for name in ALWAYS if found[name] is not None} == {"state", "driver"}, "nothing is known: all null"
 
 
-def test_a_pasted_http_head_and_a_whole_address() -> None:
+def test_a_pasted_http_head_and_a_whole_address():
     raw = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<response><rsrp>-97dBm</rsrp><mode>7</mode></response>"
     for asked in ("http://192.168.8.1/api/device/signal", "get /api/device/signal"):
         assert told(asked, raw)["rsrp_dbm"] == -97.0
@@ -178,14 +178,14 @@ def test_a_pasted_http_head_and_a_whole_address() -> None:
     assert (both["rsrp_dbm"], both["plmn"]) == (-97.0, "24491")
 
 
-def test_an_answer_is_newer_than_what_came_unasked() -> None:
+def test_an_answer_is_newer_than_what_came_unasked():
     answer, unasked = '+CEREG: 2,1,"1A2B","05A2C30B",7', '+CEREG: 1,"1A2C","05A2C40C",7'
     assert told("AT+CEREG?", f"{answer}\r\nOK\r\n{unasked}\r\n")["eci"] == 0x5A2C30B
     assert told("AT+CESQ", f"+CESQ: 99,99,255,255,20,50\r\n{unasked}\r\n")["eci"] == 0x5A2C40C
     assert told("AT+CESQ", "+CREG: 2\r\n+CESQ: 99,99,255,255,20,50\r\n")["state"] == "unknown"
 
 
-def test_the_family_is_found_by_what_is_asked_and_read_also_of_several_commands_and_before_an_error() -> None:
+def test_the_family_is_found_by_what_is_asked_and_read_also_of_several_commands_and_before_an_error():
     for asked in ("AT", "", "AT+CESQ", "AT+CEREG?;+COPS?", "AT+NOBODY?"):
         found = told(asked, f'+CEREG: 2,1,"1A2B","05A2C30B",7\r\nOK\r\n{QENG}\r\nOK\r\n')
         assert (found["driver"], found["rsrp_dbm"], found["state"]) == ("quectel", -95.0, "idle")
@@ -221,7 +221,7 @@ ASKED = sorted({t["send"] for c in TRANSCRIPTS for t in c["dialogue"]})
     ),
     st.one_of(st.none(), st.sampled_from(sorted(drivers()))),
 )
-def test_any_input_is_decoded_or_refused_with_a_reason(command: str, raw: bytes, driver: str | None) -> None:
+def test_any_input_is_decoded_or_refused_with_a_reason(command, raw, driver):
     with contextlib.suppress(UndecodableError):
         found = decode(command, raw, driver)
         assert set(ALWAYS) <= set(json.loads(json.dumps(found.as_json())))

@@ -33,7 +33,7 @@ ICCID = "8935801234567890123"
 pytestmark = pytest.mark.usefixtures("patient")
 
 
-def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path):
     with pytest.raises(PortLost, match="tandem modem list"):
         UsbPort("1-1.2", FakeSys(tmp_path / "sys").root).look()
     for port, usb in ((None, None), ("/dev/x", "1-1")):
@@ -41,7 +41,7 @@ def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: P
             access(port, usb)
 
 
-def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedModem) -> None:
+def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem):
     crsm = "AT+CRSM=176,12258,0,0,10"
     modem.answers = {crsm: '+CRSM: 144,0,"985308214365870921F3"\r\n\r\nOK'}
     told, made = Collected(), Collected()
@@ -61,7 +61,7 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
     assert told.made == [f"the SIM here is {hashed(ICCID, SECRET)}, the configuration names {'0' * 24}"]
 
 
-def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(modem: ScriptedModem) -> None:
+def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(modem):
     modem.answers = {
         "ATI": "Quectel\r\nEC25\r\nRevision: EC25EFAR06A06M4G\r\nIMEI: 861234567890123\r\n\r\nOK",
         "AT+CSQ": "+CSQ: 20,99\r\n\r\nOK",
@@ -96,9 +96,7 @@ PERIOD_S = 3600.0
 GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
 
 
-def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(
-    tmp_path: Path, modem: ScriptedModem, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(tmp_path, modem, monkeypatch):
     monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 0.1)  # of an hour
     config = parse(GOOD.replace("/dev/ttyUSB2", str(modem.link)), tmp_path / "c.toml")
     made, detectors, events = Collected(), Detectors(Settings(period_s=3.0)), list[Record]()
@@ -127,7 +125,7 @@ def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(
 OK = Final("ok", "ok")
 
 
-def test_every_form_gives_the_same_number_and_what_is_none_gives_none() -> None:
+def test_every_form_gives_the_same_number_and_what_is_none_gives_none():
     swapped = "985308214365870921F3"
     for command, line in (
         ("AT+CRSM=176,12258,0,0,10", f'+CRSM: 144,0,"{swapped}"'),
@@ -148,14 +146,12 @@ def test_every_form_gives_the_same_number_and_what_is_none_gives_none() -> None:
 
 
 @given(st.lists(st.text(max_size=60), max_size=4))
-def test_any_answer_gives_a_number_or_none(lines: list[str]) -> None:
+def test_any_answer_gives_a_number_or_none(lines):
     found = iccid(Response("AT+CCID", tuple(lines), OK))
     assert found is None or (found.startswith("89") and found.isdigit())
 
 
-def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     modem = ScriptedModem(tmp_path / "modem")
     modem.answers = {
@@ -175,7 +171,7 @@ def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(
     assert ICCID[4:12] not in caplog.text
 
 
-def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+def test_the_secret_is_made_once_for_its_owner_only(tmp_path):
     file = tmp_path / "sim.secret"
     made = secret_of(file)
     assert secret_of(file) == made
@@ -189,7 +185,7 @@ def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
         secret_of(tmp_path / "none" / "sim.secret")
 
 
-def test_another_sim_is_told_once_and_again_after_the_right_one_was_there() -> None:
+def test_another_sim_is_told_once_and_again_after_the_right_one_was_there():
     told: list[str] = []
     watch = SimWatch("a" * 24, SECRET, told.append)
     for sim in ("a" * 24, "b" * 24, None, "b" * 24, "c" * 24, "a" * 24, "b" * 24):
@@ -197,6 +193,6 @@ def test_another_sim_is_told_once_and_again_after_the_right_one_was_there() -> N
     assert [one[len("the SIM here is ") :][0] for one in told] == ["b", "c", "b"]
 
 
-def test_a_hash_depends_on_the_secret_and_tells_nothing_of_the_number() -> None:
+def test_a_hash_depends_on_the_secret_and_tells_nothing_of_the_number():
     assert HASH.match(hashed(ICCID, SECRET))
     assert hashed(ICCID, SECRET) != hashed(ICCID, bytes(32)) != hashed(ICCID[:-1] + "4", bytes(32))

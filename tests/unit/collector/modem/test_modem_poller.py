@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -29,9 +28,7 @@ def poller(modem: ScriptedModem, polls: Collected) -> Iterator[Poller]:
     running.stop(60)
 
 
-def test_it_identifies_sets_up_and_polls_at_its_due_times(
-    modem: ScriptedModem, poller: Poller, polls: Collected
-) -> None:
+def test_it_identifies_sets_up_and_polls_at_its_due_times(modem, poller, polls):
     made = polls.wait(lambda p: len(p) >= 5)
     assert all(good(poll) for poll in made)
     assert {(poll.path, poll.operator, poll.driver, poll.model) for poll in made} == {("a", "A", "quectel", "EC25")}
@@ -48,9 +45,7 @@ def test_it_identifies_sets_up_and_polls_at_its_due_times(
     assert poller.dropped == {}
 
 
-def test_a_port_that_is_not_there_is_logged_once_and_found_later(
-    tmp_path: Path, polls: Collected, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_port_that_is_not_there_is_logged_once_and_found_later(tmp_path, polls, caplog):
     link = tmp_path / "late"
     poller = Poller("b", None, str(link), "auto", PERIOD_S, polls.add)
     poller.start()
@@ -67,7 +62,7 @@ def test_a_port_that_is_not_there_is_logged_once_and_found_later(
         modem.close()
 
 
-def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Collected) -> None:
+def test_an_error_of_every_command_is_the_polls_failure(modem, poller, polls):
     modem.error = "+CME ERROR: 10"
     failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]
     assert failed.reading is None
@@ -80,9 +75,7 @@ def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, po
     assert poller.path == "a"
 
 
-def test_a_receiver_that_fails_does_not_end_the_measuring(
-    modem: ScriptedModem, polls: Collected, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_receiver_that_fails_does_not_end_the_measuring(modem, polls, caplog):
     def failing(poll: Poll) -> None:
         polls.add(poll)
         raise ValueError("the receiver's own mistake")
@@ -94,7 +87,7 @@ def test_a_receiver_that_fails_does_not_end_the_measuring(
     assert "the receiver's own mistake" in caplog.text
 
 
-def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls: Collected) -> None:
+def test_stopping_is_prompt_and_leaves_the_port_free(modem, polls):
     poller = Poller("a", None, str(modem.link), "auto", 300.0, polls.add)
     poller.start()
     polls.wait(lambda p: len(p) == 1)
@@ -105,9 +98,7 @@ def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls
     second.stop(60)
 
 
-def test_a_link_that_is_moved_to_another_modem_is_followed(
-    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
-) -> None:
+def test_a_link_that_is_moved_to_another_modem_is_followed(modem, poller, polls, tmp_path):
     polls.wait(lambda p: len(p) >= 2)
     other = ScriptedModem(tmp_path / "other")
     other.lines = (LINES[0].replace("-95", "-120"), LINES[1])
@@ -122,9 +113,7 @@ def test_a_link_that_is_moved_to_another_modem_is_followed(
         other.close()
 
 
-def test_out_of_range_quantities_are_left_out_and_counted(
-    modem: ScriptedModem, poller: Poller, polls: Collected
-) -> None:
+def test_out_of_range_quantities_are_left_out_and_counted(modem, poller, polls):
     modem.heard.clear()
     modem.wait_heard(POLL)
     modem.lines = (

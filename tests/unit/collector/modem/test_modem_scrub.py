@@ -80,7 +80,7 @@ AROUND = [
 
 @pytest.mark.parametrize("notation", NOTATIONS)
 @given(st.one_of(IMEI, IMSI, ICCID, OTHER), st.sampled_from(AROUND))
-def test_an_identity_goes_whatever_its_notation_and_every_length_stays(notation: str, number: str, around: str) -> None:
+def test_an_identity_goes_whatever_its_notation_and_every_length_stays(notation, number, around):
     told = around.format(NOTATIONS[notation](number))
     clean = scrub(told)
     assert len(clean) == len(told)
@@ -96,7 +96,7 @@ def test_an_identity_goes_whatever_its_notation_and_every_length_stays(notation:
     st.text(DIGITS, min_size=7, max_size=15),
     st.sampled_from(["+{}", '+CNUM: "me","{}",129', '+CLIP: "{}",145', '"{}",129', '"+{}"', "tel:+{}"]),
 )
-def test_telephone_numbers_go(number: str, form: str) -> None:
+def test_telephone_numbers_go(number, form):
     assert not re.search("[1-9]", re.sub(r"129|145", "", scrub(form.format(number))))
 
 
@@ -120,12 +120,12 @@ KEPT = [
 ]
 
 
-def test_what_is_personal_by_its_name_goes_and_what_a_record_needs_stays() -> None:
+def test_what_is_personal_by_its_name_goes_and_what_a_record_needs_stays():
     assert [text for text in PERSONAL if re.search("noon|balance|Anna|0401|5B|0123|3584", scrub(text))] == []
     assert [scrub(text) for text in KEPT] == KEPT
 
 
-def test_the_families_transcripts_are_what_scrubbing_leaves() -> None:
+def test_the_families_transcripts_are_what_scrubbing_leaves():
     files = sorted(Path(tandem.modem.__file__).parent.glob("families/transcripts/*/*.json"))
     changed = []
     for file in files:
@@ -138,7 +138,7 @@ def test_the_families_transcripts_are_what_scrubbing_leaves() -> None:
 
 
 @given(st.text("0123456789ABCDEFabcdef \"'-:/,.+x\r\nOK<>={}\\", max_size=200))
-def test_any_text_keeps_its_length_and_lines_and_scrubbing_twice_changes_nothing(text: str) -> None:
+def test_any_text_keeps_its_length_and_lines_and_scrubbing_twice_changes_nothing(text):
     clean = scrub(text)
     assert len(clean) == len(text)
     assert [len(line) for line in clean.splitlines()] == [len(line) for line in text.splitlines()]

@@ -82,7 +82,7 @@ def rescue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         yield make
 
 
-def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue: Make) -> None:
+def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue):
     hung = rescue(radio_s=60, cfun=60)
     hung.wish(fault="hang", seconds=3600, cured_by="AT+CFUN")
     hung.await_that(lambda: ("recovered", "cfun") in hung.kinds())
@@ -96,7 +96,7 @@ def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue: Make) -> None:
     assert hung.made[-1].reading.eci == TICK["eci"]
 
 
-def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue: Make) -> None:
+def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue):
     well = rescue(after_s=600, answer_s=60, radio_s=60)
     for step, detail in (("at", "port opened anew, answers AT and ATZ"), ("cfun", "radio switched off and on")):
         assert well.poller.reset(step, 120.0) == detail
@@ -105,7 +105,7 @@ def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue: Make) -> 
     assert well.events == []
 
 
-def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue: Make) -> None:
+def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue):
     locked = rescue(answer_s=60)
     locked.wish(fault="wrong_sim", seconds=3600, how="pin")
     locked.wish(fault="hang", seconds=3600, cured_by="AT\r")
@@ -117,9 +117,7 @@ def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue: Make) -> None:
 
 
 @pytest.mark.parametrize(("tick", "stale"), [({}, True), ({"registered": False}, False)], ids=["still", "no_service"])
-def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
-    tick: dict[str, Any], stale: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(tick, stale, tmp_path, monkeypatch):
     leapt_ns = (
         0  # each poll brings the clock 40 s forward; how long an answer may take stays real, and is no matter here
     )

@@ -56,11 +56,11 @@ ALONE = [
 ]
 
 
-def test_an_answer_alone_gives_all_that_it_tells() -> None:
+def test_an_answer_alone_gives_all_that_it_tells():
     assert [(line, told(line)) for line, _ in ALONE] == ALONE
 
 
-def test_technologies_are_told_apart_and_of_two_answers_the_later_counts() -> None:
+def test_technologies_are_told_apart_and_of_two_answers_the_later_counts():
     lte = '+CEREG: 2,1,"1A2B","05A2C30B",7'
     for lines, rat in (
         ([lte, '+COPS: 0,2,"24491",13'], "NR-NSA"),
@@ -79,13 +79,13 @@ def test_technologies_are_told_apart_and_of_two_answers_the_later_counts() -> No
     assert told('+CEREG: 1,"1A2B","05A2C30C",7', lte) == LTE_CELL
 
 
-def test_the_gravest_state_of_those_that_speak_of_the_serving_technology() -> None:
+def test_the_gravest_state_of_those_that_speak_of_the_serving_technology():
     assert standard(["+CREG: 0,0", "+CEREG: 0,2", "+C5GREG: 0,0"]).state == "searching"
     assert standard(["+CREG: 0,3", "+CEREG: 0,2"]).state == "limited"
     assert standard(["+C5GREG: 0,0", "+COPS: 0,2,24491,7"]).state == "unknown"
 
 
-def test_fill_takes_no_cell_of_another_technology() -> None:
+def test_fill_takes_no_cell_of_another_technology():
     assert fill(Reading(rat="WCDMA"), ['+CEREG: 2,1,"1A2B","05A2C30B",7']) == Reading(rat="WCDMA")
     assert fill(Reading(rat="LTE"), ['+CREG: 2,1,"1A2B","51A2",3']) == Reading(rat="LTE")
     assert fill(Reading(rat="WCDMA"), ["+CEREG: 2,0"]).state == "unknown"
@@ -100,7 +100,7 @@ def test_fill_takes_no_cell_of_another_technology() -> None:
     st.booleans(),
     st.integers(2, 5),
 )
-def test_a_2g_cell_in_any_dress(name: str, area: int, cell: int, quotes: bool, asked: bool, n: int) -> None:
+def test_a_2g_cell_in_any_dress(name, area, cell, quotes, asked, n):
     mark = '"' if quotes else ""
     ids = f"{mark}{area:04X}{mark},{mark}{cell:08X}{mark}"
     found = registration([f"{name}: {f'{n},' if asked else ''}1,{ids},2"], name)
@@ -108,7 +108,7 @@ def test_a_2g_cell_in_any_dress(name: str, area: int, cell: int, quotes: bool, a
 
 
 @given(st.lists(st.one_of(st.integers(-2, 300).map(str), st.just(""), st.text(max_size=4)), max_size=11))
-def test_any_row_of_codes_is_within_its_tables(row: list[str]) -> None:
+def test_any_row_of_codes_is_within_its_tables(row):
     found = levels([f"+CESQ: {','.join(row)}"])
     rsrp, sinr, ecno = found["LTE"].rsrp_dbm, found["NR-SA"].sinr_db, found["WCDMA"].ecno_db
     assert rsrp is None or -141 <= rsrp <= -44
@@ -116,7 +116,7 @@ def test_any_row_of_codes_is_within_its_tables(row: list[str]) -> None:
     assert ecno is None or -24.5 <= ecno <= 0
 
 
-def test_fill_adds_what_is_missing_and_changes_nothing_that_is_there() -> None:
+def test_fill_adds_what_is_missing_and_changes_nothing_that_is_there():
     own = Reading(rat="LTE", tac=1, rsrp_dbm=-80.5, rsrq_code=3)
     filled = fill(
         own, ['+CEREG: 2,1,"1A2B","05A2C30B",7', "+CESQ: 99,99,255,255,20,46", '+COPS: 0,2,"24491",7', "+CSQ: 9,9"]

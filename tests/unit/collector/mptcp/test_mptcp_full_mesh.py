@@ -146,7 +146,7 @@ def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, mon
     assert not any("mptcp" in words for words in calls)
 
 
-def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_made_before_the_refusal_is_undone(monkeypatch):
     there = {f"wwan{n}": Interface(f"wwan{n}", True, (f"10.6{n}.0.2",), point_to_point=True) for n in (0, 1)}
     monkeypatch.setattr(paths_module, "interfaces", lambda: there)
     monkeypatch.setattr(paths_module, "ip", lambda *_: "")

@@ -77,8 +77,8 @@ def by_path(server: Server, stuck: Stuck, hosts: Path) -> Names:
 
 
 def test_the_paths_own_server_is_asked_over_it_while_the_machines_resolver_is_stuck(
-    server: Server, stuck: Stuck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, stuck, tmp_path, monkeypatch
+):
     found = by_path(server, stuck, tmp_path / "none")
     assert found.addresses("gateway.test", "lo") == ["127.0.0.9"]
     assert found.addresses("gateway.test", "lo", deadline_s=0.0) == ["127.0.0.9"]
@@ -88,9 +88,7 @@ def test_the_paths_own_server_is_asked_over_it_while_the_machines_resolver_is_st
     assert found.addresses("gateway.test", "lo", deadline_s=0.05) == ["127.0.0.9"], "the last good answer"
 
 
-def test_a_lookup_that_is_stuck_ends_at_its_deadline_and_is_begun_once(
-    server: Server, stuck: Stuck, tmp_path: Path
-) -> None:
+def test_a_lookup_that_is_stuck_ends_at_its_deadline_and_is_begun_once(server, stuck, tmp_path):
     found = by_path(server, stuck, tmp_path / "none")
     for _ in range(5):
         with pytest.raises(OSError, match=r"gateway\.test: no answer to the question for its address within 0\.05 s"):
@@ -98,7 +96,7 @@ def test_a_lookup_that_is_stuck_ends_at_its_deadline_and_is_begun_once(
     assert stuck.asked == 1
 
 
-def test_addresses_and_names_that_everybody_knows_ask_nobody(server: Server, stuck: Stuck, tmp_path: Path) -> None:
+def test_addresses_and_names_that_everybody_knows_ask_nobody(server, stuck, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("# c\n10.1.2.3 Server.test other # x\n2001:db8::1 server.test\n")
     found = by_path(server, stuck, hosts)
@@ -110,7 +108,7 @@ def test_addresses_and_names_that_everybody_knows_ask_nobody(server: Server, stu
     assert (server.questions, stuck.asked) == (0, 0)
 
 
-def test_a_resolver_that_breaks_is_told_and_asked_anew(tmp_path: Path) -> None:
+def test_a_resolver_that_breaks_is_told_and_asked_anew(tmp_path):
     asked: list[str] = []
 
     def system(host: str, _family: int) -> list[str]:
