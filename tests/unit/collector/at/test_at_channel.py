@@ -79,7 +79,6 @@ def test_echo_codes_and_pieces_do_not_disturb():
         modem.expect()
         for piece in ("AT+C", "SQ\r\r\n", "\r\n+CEREG: 1\r\n", "\r\n+CS", "Q: 20,", "99\r\n", "RING\r\n\r\nO", "K\r\n"):
             modem.send(piece)
-            time.sleep(0.005)
 
     with playing(play) as (_, channel, unsolicited):
         response = channel.ask("AT+CSQ", 60)

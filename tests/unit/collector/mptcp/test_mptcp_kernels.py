@@ -6,14 +6,12 @@ import os
 import socket
 import ssl
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from support.hostile_json import said
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
-from tandem.app.campaign import request
 from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
@@ -328,19 +326,6 @@ def test_each_of_the_papers_campaigns_runs_there_or_says_what_it_cannot_and_is_r
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
-
-
-def test_what_may_not_be_asked_over_a_path_is_not_known(monkeypatch, caplog):
-    """By somebody without CAP_NET_RAW, which binding to an interface takes before Linux 5.7."""
-
-    def refuse(*_words, **_wanted):
-        raise sockets.UnsupportedError("a socket cannot be bound to wwan0")
-
-    monkeypatch.setattr(request, "read_common", lambda _parameters: None)
-    monkeypatch.setattr(request, "Control", lambda _common: SimpleNamespace(open=refuse))
-    config = SimpleNamespace(paths=[], server=SimpleNamespace(parameter={}))
-    assert (request.scheduler_there(config), request.controllers_there(config, ["lia"])) == (None, {"lia": None})
-    assert caplog.text.count("is not known: a socket cannot be bound to wwan0") == 2
 
 
 def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):

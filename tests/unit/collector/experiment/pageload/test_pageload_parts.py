@@ -225,20 +225,16 @@ def test_hosts_that_the_page_does_not_have_are_refused_and_counted(relay):
         assert relay.elsewhere == count
 
 
-def test_closing_ends_connections_that_wait(relay):
+def test_closing_ends_connections_that_wait_also_of_a_browser_that_says_nothing(relay):
+    """Long before their time is up."""
     client, there = through(relay, "a.test", 80)
-    with client:
+    with client, socket.create_connection(("127.0.0.1", relay.port), 60) as silent:
         assert there
+        silent.sendall(b"\x05")
         relay.close()
         with contextlib.suppress(ConnectionResetError):  # its end, or a reset
             while client.recv(1 << 20):
                 pass
-
-
-def test_a_browser_that_says_nothing_does_not_keep_it_open(relay):
-    with socket.create_connection(("127.0.0.1", relay.port), 60) as client:
-        client.sendall(b"\x05")
-        relay.close()  # long before its time is up
 
 
 @given(st.binary(max_size=60))
