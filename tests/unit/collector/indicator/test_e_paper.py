@@ -49,7 +49,7 @@ class Ssd1680:
         self.asleep = True
         self._looks, self._busy = looks, 0
         self._low = False
-        self._registers: dict[str, tuple[int, ...]] = {}
+        self._registers: dict[int, bytes] = {}
 
     def reset(self, *, low: bool) -> None:
         if self._low and not low:
@@ -74,36 +74,21 @@ class Ssd1680:
         lengths |= dict.fromkeys((0x11, 0x4E, 0x3C, 0x18, 0x22, 0x10), 1)
         assert code == 0x24 or lengths[code] == len(data), f"{code:#x} with {len(data)} bytes"
         if code == 0x12:
-            self._registers = {"x": (0, 21), "y": (0, 295), "at": (0, 0)}
+            self._registers = {0x44: b"\0\x15", 0x45: struct.pack("<HH", 0, 295), 0x4E: b"\0", 0x4F: bytes(2)}
             self._work()
-        elif code == 0x01:
-            self._registers["gates"] = (data[0] + ((data[1] & 1) << 8) + 1, data[2])
-        elif code == 0x11:
-            assert data[0] == 3, "only X and Y up, X first, is known here"
-            self._registers["entry"] = (3,)
-        elif code == 0x44:
-            self._registers["x"] = (data[0], data[1])
-        elif code == 0x45:
-            self._registers["y"] = struct.unpack("<HH", data)
-        elif code == 0x4E:
-            self._registers["at"] = (data[0], self._registers["at"][1])
-        elif code == 0x4F:
-            self._registers["at"] = (self._registers["at"][0], *struct.unpack("<H", data))
-        elif code == 0x21:
-            self._registers["first_source"] = (8 if data[1] & 0x80 else 0,)
-        elif code == 0x22:
-            self._registers["sequence"] = (data[0],)
         elif code == 0x24:
             self._write(data)
         elif code == 0x20:
             self._refresh()
         elif code == 0x10:
             self.asleep = data[0] != 0
+        else:
+            self._registers[code] = data
 
     def _write(self, data: bytes) -> None:
-        assert self._registers["entry"]
-        (x_first, x_last), (y_first, y_last) = self._registers["x"], self._registers["y"]
-        x, y = self._registers["at"]
+        assert self._registers[0x11] == b"\3", "only X and Y up, X first, is known here"
+        (x_first, x_last), (y_first, y_last) = self._registers[0x44], struct.unpack("<HH", self._registers[0x45])
+        (x,), (y,) = self._registers[0x4E], struct.unpack("<H", self._registers[0x4F])
         for byte in data:
             self.memory[y][x] = byte
             x += 1
@@ -111,12 +96,12 @@ class Ssd1680:
                 x, y = x_first, y + 1
             if y > y_last:
                 y = y_first
-        self._registers["at"] = (x, y)
+        self._registers |= {0x4E: bytes([x]), 0x4F: struct.pack("<H", y)}
 
     def _refresh(self) -> None:
-        assert self._registers["sequence"] == (0xF7,), "only a whole refresh is known here"
-        assert self._registers["gates"] == (GLASS[1], 0)
-        assert self._registers["first_source"] == (8,), "this glass is wired to sources 8 and up"
+        assert self._registers[0x22] == b"\xf7", "only a whole refresh is known here"
+        assert self._registers[0x01] == struct.pack("<HB", GLASS[1] - 1, 0), "gates"
+        assert self._registers[0x21][1] & 0x80, "this glass is wired to sources 8 and up"
         self.glass = [
             [not self.memory[gate][source // 8] >> (7 - source % 8) & 1 for source in range(GLASS[0])]
             for gate in range(GLASS[1])

@@ -3,7 +3,6 @@
 import json
 import logging
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.waiting import until
 from tandem.indicator.lamp import (
     DATA_WAITING_AFTER_S,
     FROZEN_AFTER_S,
@@ -205,17 +205,11 @@ class Shown:
 
     def __init__(self) -> None:
         self.colours: list[str] = []
-        self._changed = threading.Condition()
-
-    def show(self, colour: str) -> None:
-        with self._changed:
-            self.colours.append(colour)
-            self._changed.notify_all()
+        self.show = self.colours.append
 
     def wait_for(self, *colours: str) -> None:
         """Until these came last, in this order."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: tuple(self.colours[-len(colours) :]) == colours, 60), self.colours
+        until(lambda: tuple(self.colours[-len(colours) :]) == colours, lambda: self.colours)
 
 
 def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady():

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import socketserver
 import threading
 import time
 
@@ -23,27 +24,21 @@ from tandem.experiment.results import carried
 SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tandem-page\r\n\r\n"
 
 
-class PageServer:
+class PageServer(socketserver.ThreadingTCPServer):
     """An endpoint for the probe's side of a page load: takes ``GET /v1/page/…``, then says what a script says.
 
     ``script(connection, requests)`` is called for each connection after its head; ``requests()`` gives the next request's lines.
     ``heads``: those of the connections. ``switch``: what it answers to them."""
 
+    request_queue_size, daemon_threads, block_on_close = 128, True, False
+
     def __init__(self, script, switch=SWITCHED):
-        self.script, self.switch = script, switch
-        self.heads = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
+        self.script, self.switch, self.heads, self.port = script, switch, [], self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection):  # unbuffered: what follows the head is the script's
-        with connection, connection.makefile("rb", buffering=0) as lines, contextlib.suppress(OSError):
+    def finish_request(self, connection, _address):  # unbuffered: what follows the head is the script's
+        with connection.makefile("rb", buffering=0) as lines, contextlib.suppress(OSError):
 
             def request():
                 found = []
@@ -56,8 +51,8 @@ class PageServer:
             self.script(connection, request)
 
     def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)  # closing alone leaves it listening while a thread waits in accept()
-        self.listener.close()
+        self.shutdown()
+        self.server_close()
 
 
 def page(*objects, url="http://a.test/"):

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_bus import DEVICE, PATH, FakeBus, refused
+from support.scripted_modem import Collected
 from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.base import RATS, Reading
 from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, SIGNAL, Call, plain
 from tandem.modem.mm_modem import AGAIN_S, QUIET_S, ManagedModem, ModemProperties, decode, place
-from tandem.modem.mm_poller import BearerGiven, Connection, ConnectionSettings, ManagedPoller
+from tandem.modem.mm_poller import Connection, ConnectionSettings, ManagedPoller
 from tandem.modem.poll import Poll, in_range
 from tandem.schema.metrics import RADIO_STATES
 
@@ -128,47 +128,33 @@ class ConnectedBus(FakeBus):
 
 
 def test_what_a_bearer_was_given_is_told_and_that_it_was_taken(tmp_path):
-    bus, told, changed = ConnectedBus(), list[BearerGiven | None](), threading.Condition()
-
-    def on_given(given: BearerGiven | None) -> None:
-        with changed:
-            told.append(given)
-            changed.notify_all()
-
-    settings = ConnectionSettings("internet", tmp_path)
-    poller = ManagedPoller("a", None, DEVICE, 0.2, lambda _: None, settings, open_bus=lambda _: bus, on_given=on_given)
+    bus, told, settings = ConnectedBus(), Collected(), ConnectionSettings("internet", tmp_path)
+    poller = ManagedPoller("a", None, DEVICE, 0.2, lambda _: None, settings, open_bus=lambda _: bus, on_given=told.add)
     poller.start()
     try:
-        with changed:
-            assert changed.wait_for(lambda: told and told[-1] is not None, 60)
-            given = told[-1]
-            bus.properties[MODEM] |= {"State": 8, "Bearers": []}
-            assert changed.wait_for(lambda: told[-1] is None, 60)
+        given = told.wait(lambda made: made and made[-1] is not None)[-1]
+        bus.properties[MODEM] |= {"State": 8, "Bearers": []}
+        told.wait(lambda made: made[-1] is None)
     finally:
         poller.stop(timeout=60)
-    assert given is not None
     assert (given.interface, given.addresses[0].address, given.addresses[0].method) == ("wwan0", "10.9.8.7", "static")
 
 
 def test_a_connection_is_kept_up_without_asking_for_what_the_modem_itself_is_asked_for(tmp_path):
-    bus, polls, changed = FakeBus(), list[Poll](), threading.Condition()
+    bus, polls, settings = FakeBus(), Collected(), ConnectionSettings("web.example", tmp_path)
     bus.properties[MODEM]["State"] = 3  # disabled: also to be switched on
 
     def made(poll: Poll) -> None:
-        with changed:
-            polls.append(poll)
-            bus.properties[MODEM]["State"] = 8
-            changed.notify_all()
+        bus.properties[MODEM]["State"] = 8
+        polls.add(poll)
 
-    settings = ConnectionSettings("web.example", tmp_path)
     keeper = ManagedPoller("a", None, DEVICE, 0.05, made, settings, open_bus=lambda _: bus, measuring=False)
     keeper.start()
     try:
-        with changed:
-            assert changed.wait_for(lambda: bus.asked("Connect") and len(polls) > 5, 60), polls
+        polls.wait(lambda made: bus.asked("Connect") and len(made) > 5)
     finally:
         keeper.stop(timeout=60)
-    assert {poll.failure for poll in polls} == {None}
+    assert {poll.failure for poll in polls.made} == {None}
     assert {call.body[0] for call in bus.asked("GetAll") if call.path == PATH} == {MODEM, MODEM_3GPP}
     assert {call.member for call in bus.calls} == {"GetManagedObjects", "GetAll", "Enable", "Connect"}
     assert bus.asked("Connect")[0].body[0]["apn"] == ("s", "web.example")
