@@ -26,6 +26,7 @@ from tandem_server.endpoint.sessions import Share
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 
 ROOT = Path(__file__).parents[2]
+LISTED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 PARSERS = (probe_parser, server_parser, bench_parser, dashboards_parser, image_parser, fleet_parser)
 LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 
@@ -74,9 +75,8 @@ SHOWN_BY = {"S": "tests/unit/server/http/strangers", "C": "tests/contract", "L":
 
 
 def test_what_the_page_of_security_is_shown_by_is_there():
-    names = [
-        one for file in (ROOT / "tests").rglob("test_*.py") for one in re.findall(r"def (test_\w+)", file.read_text())
-    ]
+    files = (ROOT / "tests").rglob("test_*.py")
+    names = [one for file in files for one in re.findall(r"def (test_\w+)", file.read_text())]
     lacks = []
     for word in re.findall(r"`([^`\n]+)`", (ROOT / "docs/reference/security.md").read_text()):
         place, _, rest = word.partition("/")
@@ -104,16 +104,14 @@ def test_no_link_and_no_anchor_is_dead(site, built):
 
 
 def test_no_link_between_the_texts_of_the_repository_is_dead():
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
     dead = []
-    for name in listed.stdout.splitlines():
+    for name in (one for one in LISTED if one.endswith(".md")):
         text = re.sub(r"^ *```.*?^ *```", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.M | re.S)
         for link in LINK.findall(re.sub(r"`[^`\n]*`", "", text)):
             parts = urlsplit(link)
             target = ((ROOT / name).parent / unquote(parts.path)).resolve()
-            if not (
-                parts.scheme or target.exists() or target == (ROOT / "docs/contributing/architecture.md").resolve()
-            ):
+            built_alone = (ROOT / "docs/contributing/architecture.md").resolve()
+            if not (parts.scheme or target.exists() or target == built_alone):
                 dead.append(f"{name}: {link}")
     assert dead == []
 
@@ -123,14 +121,9 @@ def test_files_that_contributors_are_sent_to_exist():
 
     Words in capitals, * and … stand for any name.
     """
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    paths = "".join(f"/{one}\n" for one in listed)
+    paths = "".join(f"/{one}\n" for one in LISTED)
     pages = [
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        *(one for one in listed if re.match(r"docs/contributing/.*\.md|\w+/README\.md", one)),
+        one for one in LISTED if re.fullmatch(r"(ARCHITECTURE|CONTRIBUTING|docs/contributing/.*|\w+/README)\.md", one)
     ]
     spans = re.compile(r"`((?:[\w*…-]+/)*[\w*…-]+\.(?:py|rs|toml|rules|txt|sh)|(?:[\w…-]+/){2,})`")
     sent = [(name, span) for name in pages for span in spans.findall((ROOT / name).read_text(encoding="utf-8"))]

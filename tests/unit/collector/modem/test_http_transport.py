@@ -211,26 +211,23 @@ def polled(stick: WebStick) -> Iterator[Callable[[str], Polled]]:
         one.poller.stop(60)
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "sick"),
-    [
+def test_an_error_of_hilink_is_the_polls_failure_by_name_and_in_its_record(stick, polled):
+    made = polled("hilink")
+    for code, name, sick in (
         (100003, "login_needed", None),
         (100004, "busy", "refusing"),
         (125003, "token_wrong", "refusing"),
         (112233, "error 112233", None),
-    ],
-)
-def test_an_error_of_hilink_is_the_polls_failure_by_name_and_in_its_record(stick, polled, code, name, sick):
-    made = polled("hilink")
-    made.next(good)
-    stick.refused["*"] = code
-    poll = made.next(lambda p: p.failure == name)
-    assert (poll.state, poll.reading) == ("unknown", None)
-    assert poll.record().fields["failure"] == name
-    assert "rsrp_dbm" not in poll.record().fields
-    assert sickness(poll) == sick
-    stick.refused.clear()
-    assert "failure" not in made.next(good).record().fields
+    ):
+        made.next(good)
+        stick.refused["*"] = code
+        poll = made.next(lambda p, name=name: p.failure == name)
+        assert (poll.state, poll.reading) == ("unknown", None)
+        assert poll.record().fields["failure"] == name
+        assert "rsrp_dbm" not in poll.record().fields
+        assert sickness(poll) == sick
+        stick.refused.clear()
+        assert "failure" not in made.next(good).record().fields
 
 
 def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(stick, polled):
