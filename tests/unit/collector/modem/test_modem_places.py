@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_sys import FakeSys
-from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good
+from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good, polling
 from tandem.app.config import parse
 from tandem.app.daemon.modems import modem_poller
 from tandem.at.channel import Channel, open_port
@@ -46,17 +46,13 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem):
     modem.answers = {crsm: '+CRSM: 144,0,"985308214365870921F3"\r\n\r\nOK'}
     told, made = Collected(), Collected()
     watch = SimWatch("0" * 24, SECRET, told.add)
-    poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, sim=watch)
-    poller.start()
-    try:
+    with polling(Poller("a", "A", str(modem.link), "auto", 0.1, made.add, sim=watch)):
         made.wait(lambda p: sum(map(good, p)) >= 4)
         assert modem.heard.count(crsm) == 1
         modem.unplug()
         made.wait(lambda p: p[-1].failure == "port_lost")
         modem.plug()
         made.wait(lambda p: good(p[-1]))
-    finally:
-        poller.stop(60)
     assert modem.heard.count(crsm) == 2
     assert told.made == [f"the SIM here is {hashed(ICCID, SECRET)}, the configuration names {'0' * 24}"]
 
@@ -101,9 +97,7 @@ def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(tmp_path, mode
     config = parse(GOOD.replace("/dev/ttyUSB2", str(modem.link)), tmp_path / "c.toml")
     made, detectors, events = Collected(), Detectors(Settings(period_s=3.0)), list[Record]()
     path = next(p for p in config.paths if p.name == "a")
-    poller = modem_poller(path, PERIOD_S, made.add, lambda _path: None)
-    poller.start()
-    try:
+    with polling(modem_poller(path, PERIOD_S, made.add, lambda _path: None)):
         (poll,) = made.wait(lambda things: len(things) == 1)
         events += detectors.feed(poll.record())
         for number, line in enumerate(('+CEREG: 1,"1A2B","05A2C40C",7', "+CEREG: 2"), 2):
@@ -112,8 +106,6 @@ def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(tmp_path, mode
             (told,) = made.wait(lambda things, n=number: len(things) == n)[-1]
             assert before_ns < told.monotonic_ns < time.monotonic_ns()
             events += detectors.feed(told)
-    finally:
-        poller.stop(60)
     events += detectors.tick(told.monotonic_ns + 10**12)  # a reported loss against which nothing spoke is believed
     handover, loss = (one for one in events if one.tags["kind"] in ("handover", "service_lost"))
     assert (handover.fields["from_eci"], handover.fields["to_eci"]) == (0x5A2C30B, 0x5A2C40C)

@@ -1,11 +1,12 @@
 """The poller's thread against a scripted modem on a pseudo-terminal."""
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 
 import pytest
 
-from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
+from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good, polling, rsrp
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 
@@ -22,10 +23,8 @@ def polls() -> Collected:
 
 @pytest.fixture
 def poller(modem: ScriptedModem, polls: Collected) -> Iterator[Poller]:
-    running = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
-    running.start()
-    yield running
-    running.stop(60)
+    with polling(Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)) as running:
+        yield running
 
 
 def test_it_identifies_sets_up_and_polls_at_its_due_times(modem, poller, polls):
@@ -47,19 +46,14 @@ def test_it_identifies_sets_up_and_polls_at_its_due_times(modem, poller, polls):
 
 def test_a_port_that_is_not_there_is_logged_once_and_found_later(tmp_path, polls, caplog):
     link = tmp_path / "late"
-    poller = Poller("b", None, str(link), "auto", PERIOD_S, polls.add)
-    poller.start()
-    polls.wait(lambda p: len(p) >= 4)
-    assert [r.message for r in caplog.records if str(link) in r.message] == [f"b: {link}: No such file or directory"]
-    assert polls.made[0].failure == "port_lost"
-    assert polls.made[0].driver is None
-    assert polls.made[0].record().tags == {"path": "b"}
-    modem = ScriptedModem(link)
-    try:
+    with contextlib.ExitStack() as ends, polling(Poller("b", None, str(link), "auto", PERIOD_S, polls.add)):
+        polls.wait(lambda p: len(p) >= 4)
+        missing = f"b: {link}: No such file or directory"
+        assert [r.message for r in caplog.records if str(link) in r.message] == [missing]
+        assert (polls.made[0].failure, polls.made[0].driver) == ("port_lost", None)
+        assert polls.made[0].record().tags == {"path": "b"}
+        ends.callback(ScriptedModem(link).close)
         polls.wait(lambda p: good(p[-1]))
-    finally:
-        poller.stop(60)
-        modem.close()
 
 
 def test_an_error_of_every_command_is_the_polls_failure(modem, poller, polls):
@@ -80,22 +74,16 @@ def test_a_receiver_that_fails_does_not_end_the_measuring(modem, polls, caplog):
         polls.add(poll)
         raise ValueError("the receiver's own mistake")
 
-    poller = Poller("a", None, str(modem.link), "generic", PERIOD_S, failing)
-    poller.start()
-    polls.wait(lambda p: len(p) >= 3)
-    poller.stop(60)
+    with polling(Poller("a", None, str(modem.link), "generic", PERIOD_S, failing)):
+        polls.wait(lambda p: len(p) >= 3)
     assert "the receiver's own mistake" in caplog.text
 
 
 def test_stopping_is_prompt_and_leaves_the_port_free(modem, polls):
-    poller = Poller("a", None, str(modem.link), "auto", 300.0, polls.add)
-    poller.start()
-    polls.wait(lambda p: len(p) == 1)
-    poller.stop(60)
-    second = Poller("a", None, str(modem.link), "auto", PERIOD_S, polls.add)
-    second.start()
-    polls.wait(lambda p: len(p) >= 3 and good(p[-1]))
-    second.stop(60)
+    with polling(Poller("a", None, str(modem.link), "auto", 300.0, polls.add)):
+        polls.wait(lambda p: len(p) == 1)
+    with polling(Poller("a", None, str(modem.link), "auto", PERIOD_S, polls.add)):
+        polls.wait(lambda p: len(p) >= 3 and good(p[-1]))
 
 
 def test_a_link_that_is_moved_to_another_modem_is_followed(modem, poller, polls, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_bus import DEVICE, PATH, FakeBus, refused
-from support.scripted_modem import Collected
+from support.scripted_modem import Collected, polling
 from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.base import RATS, Reading
 from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, SIGNAL, Call, plain
@@ -130,13 +130,10 @@ class ConnectedBus(FakeBus):
 def test_what_a_bearer_was_given_is_told_and_that_it_was_taken(tmp_path):
     bus, told, settings = ConnectedBus(), Collected(), ConnectionSettings("internet", tmp_path)
     poller = ManagedPoller("a", None, DEVICE, 0.2, lambda _: None, settings, open_bus=lambda _: bus, on_given=told.add)
-    poller.start()
-    try:
+    with polling(poller):
         given = told.wait(lambda made: made and made[-1] is not None)[-1]
         bus.properties[MODEM] |= {"State": 8, "Bearers": []}
         told.wait(lambda made: made[-1] is None)
-    finally:
-        poller.stop(timeout=60)
     assert (given.interface, given.addresses[0].address, given.addresses[0].method) == ("wwan0", "10.9.8.7", "static")
 
 
@@ -149,11 +146,8 @@ def test_a_connection_is_kept_up_without_asking_for_what_the_modem_itself_is_ask
         polls.add(poll)
 
     keeper = ManagedPoller("a", None, DEVICE, 0.05, made, settings, open_bus=lambda _: bus, measuring=False)
-    keeper.start()
-    try:
+    with polling(keeper):
         polls.wait(lambda made: bus.asked("Connect") and len(made) > 5)
-    finally:
-        keeper.stop(timeout=60)
     assert {poll.failure for poll in polls.made} == {None}
     assert {call.body[0] for call in bus.asked("GetAll") if call.path == PATH} == {MODEM, MODEM_3GPP}
     assert {call.member for call in bus.calls} == {"GetManagedObjects", "GetAll", "Enable", "Connect"}
