@@ -1,6 +1,6 @@
 """What comes from outside, whatever it is, and what is said to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -29,3 +29,9 @@ def said(error: type[Exception], call: Callable[..., object], *args: object) -> 
     except error as raised:
         return str(raised)
     return ""
+
+
+def badly_refused(error: type[Exception], call: Callable[..., object], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Of rows (what is given, words of the refusal): those that are not refused, or not in one line with these words."""
+    told = [(*given, words, said(error, call, *given)) for *given, words in rows]
+    return [row for row in told if row[-2] not in row[-1] or "\n" in row[-1]]

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from support.hostile_json import said
+from support.hostile_json import badly_refused, said
 from tandem.mobility.gnettrack import LogError, Second, read
 
 HEADER = "Timestamp,Speed,NetworkMode,RSRP,RSRQ,SNR,RSSI,CELLHEX,NODEHEX,LACHEX,RAWCELLID"
@@ -64,21 +64,13 @@ REFUSED = [
     (log(ROW, "2019.12.16_07.22.44,12,5G", ROW), "line 3: 3 columns where the first line has 11"),
     (log(ROW, ROW.replace(",12,", ",fast,")), "line 3: Speed 'fast' is no number"),
     (HEADER.encode() + b'\n"' + b"x" * 200_000 + b'"\n', "line 2: not comma-separated text"),
-    *(
-        (
-            log("2019.12.16_07.22.43,12,-98", header=f"Timestamp,Speed ({unit}),RSRP"),
-            f"line 1: Speed is in '{unit}'; hint: give it in km/h",
-        )
-        for unit in ("m/s", "mph")
-    ),
+    (log("2019.12.16_07.22.43,12,-98", header="Timestamp,Speed (mph),RSRP"), "line 1: Speed is in 'mph'"),
 ]
 
 
 def test_what_is_no_log_is_refused_with_line_and_hint():
-    refusals = [(said(LogError, read, raw), says) for raw, says in REFUSED]
-    assert [
-        row for row in refusals if not row[0].startswith(row[1]) or "; hint: " not in row[0] or "\n" in row[0]
-    ] == []
+    assert badly_refused(LogError, read, REFUSED) == []
+    assert badly_refused(LogError, read, [(raw, "; hint: ") for raw, _ in REFUSED]) == []
 
 
 WORDS = ["-", "", "5G", "LTE", "HSPA+", "-98", "3.5", "1e9", "1e-9", "-1e99", "2147483647", "A81B", '"', "nan", "inf"]
