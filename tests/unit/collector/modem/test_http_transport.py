@@ -57,13 +57,6 @@ def test_a_cookie_of_the_home_page_does_where_there_is_no_session_path(stick):
     assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.ok
 
 
-def test_the_referer_is_the_sticks_own_so_that_its_fields_are_not_empty(stick):
-    stick.behave = stick.goform
-    found = WebChannel(stick.url).ask("GET /goform/goform_get_cmd_process?multi_data=1&cmd=lte_rsrp,cell_id", 60)
-    assert found.lines == ('{"lte_rsrp":"-95","cell_id":"5A2C30B"}',)
-    assert stick.asked[0][0] == "/goform/goform_get_cmd_process?multi_data=1&cmd=lte_rsrp,cell_id"
-
-
 def test_a_server_that_dribbles_does_not_outlast_the_deadline(stick):
     def dribble(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
