@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+import socketserver
 import struct
 import threading
 from collections.abc import Iterator
@@ -16,40 +17,31 @@ from tandem.mptcp import dns, names
 from tandem.mptcp.names import Names, Resolvers
 
 
-class Server:
+class Server(socketserver.UDPServer):
     """The DNS server of a path on the loopback: what ``known`` has; silent where it is None."""
 
     def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
         self.known: dict[str, bytes] | None = {"gateway.test": bytes([127, 0, 0, 9])}
         self.questions = 0
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.thread = threading.Thread(target=self._serve)
-        self.thread.start()
+        threading.Thread(target=self.serve_forever, args=(0.01,)).start()
 
-    def _serve(self) -> None:
-        while (got := self.socket.recvfrom(2000))[0] != b"end":
-            self.questions += 1
-            told = dns.decode(got[0])
-            if self.known is None:
-                continue
-            address = self.known.get(told.name) if told.type == dns.A else None
-            answer = b"" if address is None else b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + address
-            question = got[0][12 : got[0].index(b"\0", 12) + 5]
-            self.socket.sendto(struct.pack(">6H", told.id, 0x8180, 1, bool(answer), 0, 0) + question + answer, got[1])
-
-    def close(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
-            last.sendto(b"end", self.socket.getsockname())
-        self.thread.join(60)
-        self.socket.close()
+    def finish_request(self, request, client_address):
+        self.questions += 1
+        raw, told = request[0], dns.decode(request[0])
+        if self.known is None:
+            return
+        address = self.known.get(told.name) if told.type == dns.A else None
+        found = b"" if address is None else b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + address
+        head = struct.pack(">6H", told.id, 0x8180, 1, bool(found), 0, 0)
+        self.socket.sendto(head + raw[12 : raw.index(b"\0", 12) + 5] + found, client_address)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
+    with Server() as made:
+        yield made
+        made.shutdown()
 
 
 class Stuck:
