@@ -3,24 +3,19 @@
 What a poll may tell is worked out here from the timeline and from what the makers' manuals say of each coding, not from a parser.
 """
 
-import json
 import math
 import random
-import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from support.modem_on_fake_clock import UNHEARD, write_timeline
+from support.polled_modem import PolledModem
 from tandem.at.dialogue import Dialogue, NoAnswer, Response
 from tandem.at.grammar import Command, LineSplitter
 from tandem.modem.poll import Poll, in_range
-from tandem.modem.poller import Poller
 from tandem.modem.session import prepare
 from tandem.modem.web import poll_failure
 from tandem_bench.modem.dialogue import Modem
@@ -229,59 +224,13 @@ def shown(poll: Poll) -> str:
     return f"{poll.failure} {fields}"
 
 
-@dataclass
-class Polled:
-    """One modem's process and what was polled of it. A condition on the polls can be awaited."""
-
-    family: str
-    folder: Path
-    pid: int
-    made: list[Poll] = field(default_factory=list)
-    _changed: threading.Condition = field(default_factory=threading.Condition)
-
-    @property
-    def port(self) -> Path:
-        return self.folder / self.family
-
-    def add(self, poll: Poll) -> None:
-        with self._changed:
-            self.made.append(poll)
-            self._changed.notify_all()
-
-    def wait(self, condition: Callable[[Poll], bool], since: int = 0) -> int:
-        """How many polls there are once one since the ``since``-th is as wanted."""
-        with self._changed:
-            wanted = lambda: any(map(condition, self.made[since:]))  # noqa: E731 - twice, here
-            assert self._changed.wait_for(wanted, 120), [shown(p) for p in self.made[-8:]]
-            return len(self.made)
-
-    def play(self, fault: dict[str, Any]) -> None:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(self.folder / f"{self.family}.sock"))
-            client.sendall(json.dumps(fault).encode() + b"\n")
-            with client.makefile() as answers:
-                assert json.loads(answers.readline()) == {"ok": True}
-
-
 @contextmanager
-def polled_modems(folder: Path, period_s: float) -> Iterator[list[Polled]]:
+def polled_modems(folder: Path, period_s: float) -> Iterator[list[PolledModem]]:
     """Every family of the bench at once, each a process whose timeline is its first tick for ever, polled with driver ``auto``."""
     timeline = write_timeline(folder / "timeline.jsonl", TICKS[:1], usual=UNHEARD)
     with ExitStack() as stack:
-        processes = {}
-        for family in BENCH:
-            argv = [
-                *(sys.executable, "-m", "tandem_bench", "modem", "--family", family, "--timeline", str(timeline)),
-                *("--link", str(folder / family), "--control", str(folder / f"{family}.sock")),
-            ]
-            processes[family] = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
-            stack.callback(processes[family].terminate)
-        modems = [Polled(family, folder, process.pid) for family, process in processes.items()]
+        modems = [PolledModem(folder, timeline, family, period_s) for family in BENCH]
         for polled in modems:
-            ready = processes[polled.family].stdout
-            assert ready is not None
-            assert ready.readline().startswith("ready")
-            poller = Poller(polled.family, "A", str(polled.port), "auto", period_s, polled.add)
-            stack.callback(poller.stop, 60.0)
-            poller.start()
+            polled.start()
+            stack.callback(polled.close)
         yield modems

@@ -26,6 +26,7 @@ from tandem_server.endpoint.sessions import Share
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 
 ROOT = Path(__file__).parents[2]
+LISTED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 PARSERS = (probe_parser, server_parser, bench_parser, dashboards_parser, image_parser, fleet_parser)
 LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 
@@ -73,10 +74,9 @@ def _name(site: Path, file: Path) -> str:
 SHOWN_BY = {"S": "tests/unit/server/http/strangers", "C": "tests/contract", "L": "tests/lab", "U": "tests/unit"}
 
 
-def test_what_the_page_of_security_is_shown_by_is_there() -> None:
-    names = [
-        one for file in (ROOT / "tests").rglob("test_*.py") for one in re.findall(r"def (test_\w+)", file.read_text())
-    ]
+def test_what_the_page_of_security_is_shown_by_is_there():
+    files = (ROOT / "tests").rglob("test_*.py")
+    names = [one for file in files for one in re.findall(r"def (test_\w+)", file.read_text())]
     lacks = []
     for word in re.findall(r"`([^`\n]+)`", (ROOT / "docs/reference/security.md").read_text()):
         place, _, rest = word.partition("/")
@@ -88,7 +88,7 @@ def test_what_the_page_of_security_is_shown_by_is_there() -> None:
     assert lacks == []
 
 
-def test_no_link_and_no_anchor_is_dead(site: Path, built: dict[str, Html]) -> None:
+def test_no_link_and_no_anchor_is_dead(site, built):
     dead = []
     pages = {file: built[_name(site, file)].places for file in site.rglob("*.html")}
     for name, html in built.items():
@@ -103,34 +103,27 @@ def test_no_link_and_no_anchor_is_dead(site: Path, built: dict[str, Html]) -> No
     assert dead == []
 
 
-def test_no_link_between_the_texts_of_the_repository_is_dead() -> None:
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+def test_no_link_between_the_texts_of_the_repository_is_dead():
     dead = []
-    for name in listed.stdout.splitlines():
+    for name in (one for one in LISTED if one.endswith(".md")):
         text = re.sub(r"^ *```.*?^ *```", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.M | re.S)
         for link in LINK.findall(re.sub(r"`[^`\n]*`", "", text)):
             parts = urlsplit(link)
             target = ((ROOT / name).parent / unquote(parts.path)).resolve()
-            if not (
-                parts.scheme or target.exists() or target == (ROOT / "docs/contributing/architecture.md").resolve()
-            ):
+            built_alone = (ROOT / "docs/contributing/architecture.md").resolve()
+            if not (parts.scheme or target.exists() or target == built_alone):
                 dead.append(f"{name}: {link}")
     assert dead == []
 
 
-def test_files_that_contributors_are_sent_to_exist() -> None:
+def test_files_that_contributors_are_sent_to_exist():
     """Code spans that are a file of code, or a folder by two names or more: the end of a path of the repository.
 
     Words in capitals, * and … stand for any name.
     """
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    paths = "".join(f"/{one}\n" for one in listed)
+    paths = "".join(f"/{one}\n" for one in LISTED)
     pages = [
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        *(one for one in listed if re.match(r"docs/contributing/.*\.md|\w+/README\.md", one)),
+        one for one in LISTED if re.fullmatch(r"(ARCHITECTURE|CONTRIBUTING|docs/contributing/.*|\w+/README)\.md", one)
     ]
     spans = re.compile(r"`((?:[\w*…-]+/)*[\w*…-]+\.(?:py|rs|toml|rules|txt|sh)|(?:[\w…-]+/){2,})`")
     sent = [(name, span) for name in pages for span in spans.findall((ROOT / name).read_text(encoding="utf-8"))]
@@ -143,7 +136,7 @@ def test_files_that_contributors_are_sent_to_exist() -> None:
     assert missing == []
 
 
-def test_every_key_of_the_configuration_is_there(built: dict[str, Html]) -> None:
+def test_every_key_of_the_configuration_is_there(built):
     html = built["reference/configuration"]
     rows = set(re.findall(r"[\w.]+", html.text))
     assert {key.name for keys in TABLES.values() for key in keys} <= rows
@@ -155,7 +148,7 @@ def test_every_key_of_the_configuration_is_there(built: dict[str, Html]) -> None
     assert {one.name for kind in (*sections.values(), Share) for one in fields(kind)} - {"s3"} <= rows
 
 
-def test_every_measurement_with_its_fields_is_there(built: dict[str, Html]) -> None:
+def test_every_measurement_with_its_fields_is_there(built):
     html = built["reference/records"]
     words = set(re.findall(r"\w+", html.text))
     for measurement in (*MEASUREMENTS.values(), *SERVER_MEASUREMENTS.values()):
@@ -164,12 +157,12 @@ def test_every_measurement_with_its_fields_is_there(built: dict[str, Html]) -> N
     assert set(EVENT_KINDS) <= words
 
 
-def test_every_column_of_radio_packets_is_there(built: dict[str, Html]) -> None:
+def test_every_column_of_radio_packets_is_there(built):
     text = built["reference/captures"].text
     assert [name for name, _, _, what in COLUMNS if name not in text or what not in text] == []
 
 
-def test_every_command_is_there(built: dict[str, Html]) -> None:
+def test_every_command_is_there(built):
     text = built["reference/commands"].text
     programs = [prog for made in PARSERS for prog in commands(made())]
     assert len(programs) > 80

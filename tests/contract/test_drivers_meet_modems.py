@@ -5,16 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from modems_on_a_clock import (
-    BENCH,
-    FAMILIES,
-    LAST,
-    PHASES,
-    TICKS,
-    VirtualModem,
-    phase_at,
-    polled_modems,
-)
+from modems_on_a_clock import BENCH, FAMILIES, LAST, PHASES, TICKS, VirtualModem, phase_at, polled_modems
 
 from support.modem_on_fake_clock import UNHEARD, write_timeline
 from tandem.modem.families import drivers
@@ -31,14 +22,12 @@ def modem(family: str, tmp_path: Path) -> VirtualModem:
     return VirtualModem(family, read(write_timeline(tmp_path / "t.jsonl", TICKS, usual=UNHEARD)))
 
 
-def test_every_family_of_the_bench_has_its_expectations_and_its_driver() -> None:
+def test_every_family_of_the_bench_has_its_expectations_and_its_driver():
     assert set(BENCH) == set(FAMILIES) <= set(drivers())
 
 
 @every_family
-def test_every_quantity_is_the_timelines_at_the_moment_of_the_poll_and_every_phase_is_seen(
-    modem: VirtualModem, family: str
-) -> None:
+def test_every_quantity_is_the_timelines_at_the_moment_of_the_poll_and_every_phase_is_seen(modem, family):
     polls = []
     while modem.now_s < PHASES[LAST] + 2:
         polls.append(modem.poll())
@@ -62,7 +51,7 @@ def test_every_quantity_is_the_timelines_at_the_moment_of_the_poll_and_every_pha
 
 
 @every_family
-def test_what_a_modem_says_of_its_sim_and_its_errors_is_recorded_as_such(modem: VirtualModem, family: str) -> None:
+def test_what_a_modem_says_of_its_sim_and_its_errors_is_recorded_as_such(modem, family):
     modem.advance(PHASES[LAST] + 1)
     for fault, state, failure in (
         (Fault("wrong_sim", 2.0, "pin"), FAMILIES[family].pin, None),
@@ -80,7 +69,7 @@ def test_what_a_modem_says_of_its_sim_and_its_errors_is_recorded_as_such(modem: 
         assert (well.state, well.failure, modem.wrong(well)) == (FAMILIES[family].registered, None, [])
 
 
-def test_what_silences_a_process_is_recorded_as_such_and_recovered_from(tmp_path: Path) -> None:
+def test_what_silences_a_process_is_recorded_as_such_and_recovered_from(tmp_path):
     """Hung, babbling, off the bus, stopped: never a wrong quantity, whatever of an answer came late or in pieces."""
     with polled_modems(tmp_path, 2 * PERIOD_S) as modems:
 
@@ -93,18 +82,18 @@ def test_what_silences_a_process_is_recorded_as_such_and_recovered_from(tmp_path
             ("disappear", "port_lost"),
             (None, "no_answer"),
         ):
-            begun = [polled.wait(well) for polled in modems]
+            begun = [polled.until(well) for polled in modems]
             terminals = [polled.port.readlink() for polled in modems]
             for polled in modems:
                 if fault is None:
-                    os.kill(polled.pid, signal.SIGSTOP)
+                    os.kill(polled.process.pid, signal.SIGSTOP)
                 else:
-                    polled.play({"fault": fault, "seconds": 1.5})
-            begun = [p.wait(lambda poll, f=failure: poll.failure == f, n) for p, n in zip(modems, begun, strict=True)]
+                    polled.wish(fault=fault, seconds=1.5)
+            begun = [p.until(lambda poll, f=failure: poll.failure == f, n) for p, n in zip(modems, begun, strict=True)]
             for polled in modems if fault is None else ():
-                os.kill(polled.pid, signal.SIGCONT)
+                os.kill(polled.process.pid, signal.SIGCONT)
             for polled, count, terminal in zip(modems, begun, terminals, strict=True):
-                polled.wait(well, count)
+                polled.until(well, count)
                 assert (polled.port.readlink() != terminal) == (fault == "disappear")
         truth = {
             polled.family: VirtualModem(polled.family, read(tmp_path / "timeline.jsonl")).poll() for polled in modems

@@ -89,33 +89,22 @@ every_experiment = pytest.mark.parametrize("name", NAMES)
 
 
 @every_experiment
-def test_parameters_name_their_units_and_purpose_and_the_page_tells_them(name):
-    told, text = loaded(name).parameters, described(name)
-    assert len({p.name for p in told}) == len(told)
-    for parameter in told:
-        assert isinstance(parameter, Parameter)
-        assert parameter.purpose
-        assert f"`{parameter.name}`" in text, parameter.name
+def test_parameters_and_results_have_their_units_and_purpose_and_the_page_tells_them(name):
+    found, text = loaded(name), described(name)
+    assert "bytes_by_path" in {result.name for result in found.results}
+    for told in (found.parameters, found.results):
+        assert len({one.name for one in told}) == len(told)
+        for one in told:
+            assert isinstance(one, Parameter)
+            assert one.purpose
+            assert f"`{one.name}`" in text, one.name
+            if one.kind in ("int", "float"):
+                assert one.unit == next((u for ending, u in ENDINGS if one.name.endswith(ending)), one.unit), one.name
+    for parameter in found.parameters:
         if parameter.kind in ("int", "float"):
             assert parameter.unit
             assert parameter.minimum is not None
             assert parameter.maximum is not None
-        if parameter.name.endswith("_s"):
-            assert parameter.unit == "s"
-
-
-@every_experiment
-def test_results_are_declared_with_their_units_and_the_page_tells_them(name):
-    told, text = loaded(name).results, described(name)
-    assert len({r.name for r in told}) == len(told)
-    assert "bytes_by_path" in {r.name for r in told}
-    for result in told:
-        assert isinstance(result, Parameter)
-        assert result.purpose
-        assert f"`{result.name}`" in text, result.name
-        if result.kind in ("int", "float"):
-            unit = next((u for ending, u in ENDINGS if result.name.endswith(ending)), result.unit)
-            assert result.unit == unit, result.name
 
 
 @every_experiment

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.asgi_request import asked, bearer
 from support.trace_gateway import TraceGateway
 from tandem.export.exporter import Line, send
 from tandem.export.gateway import Answer
@@ -59,10 +60,8 @@ class Attacked:
 
     def open(self, reserve_bytes=0, **limits):
         """Begin anew, with bounds of its own."""
-        desk, reserve = (
-            upload_service(load(self.folder / "server.toml"), self.registry),
-            Reserve([self.folder], reserve_bytes),
-        )
+        desk = upload_service(load(self.folder / "server.toml"), self.registry)
+        reserve = Reserve([self.folder], reserve_bytes)
         self.gateway = Gateway(self.registry, self.store, GatewayLimits(**limits), desk, reserve=reserve)
         self.app = self.gateway.app()
 
@@ -72,22 +71,9 @@ class Attacked:
 
     async def asked(self, method, path, body, probe="probe-bad", address="127.0.0.1", **headers):
         """Status and JSON of one request to the application itself."""
-        head = {"authorization": f"Bearer {self.tokens[probe]}", **{k.replace("_", "-"): v for k, v in headers.items()}}
-        scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "https",
-            "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "server": ("x", 1),
-            "client": (address, 1), "headers": [(k.encode(), v.encode()) for k, v in head.items()],
-        }  # fmt: skip
-        sent = []
-
-        async def receive():
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        async def send(message):
-            sent.append(message)
-
-        await self.app(scope, receive, send)
-        return sent[0]["status"], json.loads(sent[1]["body"])
+        own = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        status, _, told = await asked(self.app, method, path, [body], [bearer(self.tokens[probe]), *own], address)
+        return status, told
 
     def records(self, lines, probe="probe-bad"):
         return self.asked("POST", "/v1/records", "\n".join(lines).encode(), probe)
@@ -113,11 +99,11 @@ def test_tags_that_swallow_the_lines_behind_them_never_reach_the_database(server
     assert len(server.writes) == 1
 
 
-@pytest.mark.parametrize("value", ["a\\b", 'a"b', "a\x1b[31mb", "a\x00b", "a\x9bb", "a\u2028b", "x" * 300], ids=ascii)
-def test_tags_that_no_name_needs_are_refused_with_their_reason(server, value):
-    status, told = asyncio.run(server.records([event(0, value), event(1, "O\\ 2\\,\\ Große\\ Töne\\=1")]))
-    assert (status, told["accepted"], [one["line"] for one in told["rejected"]]) == (200, 1, [0])
-    assert told["rejected"][0]["reason"].isprintable()
+def test_tags_that_no_name_needs_are_refused_with_their_reason(server):
+    for value in ("a\\b", 'a"b', "a\x1b[31mb", "a\x00b", "a\u2028b", "x" * 300):
+        status, told = asyncio.run(server.records([event(0, value), event(1, "O\\ 2\\,\\ Große\\ Töne\\=1")]))
+        assert (status, told["accepted"], [one["line"] for one in told["rejected"]]) == (200, 1, [0])
+        assert told["rejected"][0]["reason"].isprintable()
 
 
 def conflicting(server, count):

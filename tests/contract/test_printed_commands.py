@@ -64,7 +64,7 @@ def commands(page: Path) -> list[tuple[str, bool]]:
     return list(found.items())
 
 
-def test_every_program_is_printed() -> None:
+def test_every_program_is_printed():
     printed = {command for page in PAGES for command, _ in commands(page)}
     assert {" ".join(command.split()[: 1 + command.startswith("./kit image")]) for command in printed} >= {
         "./kit image",
@@ -77,7 +77,7 @@ def test_every_program_is_printed() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_command_names_is_there(page: Path) -> None:
+def test_what_a_command_names_is_there(page):
     """Tests and benchmarks, systemd's units of ours, the subcommands of a kit's scripts. Words in capitals stand for any name."""
     text = page.read_text(encoding="utf-8")
     files = re.findall(r"(?:\./kit test|python) (tests/[^`\n]*)", text)
@@ -93,13 +93,11 @@ def test_what_a_command_names_is_there(page: Path) -> None:
         assert {word for word in words if word not in said} == set()
 
 
-def test_the_quickstart_has_600_words_at_most() -> None:
+def test_the_quickstart_has_600_words_at_most():
     assert len((ROOT / "docs/quickstart.md").read_text(encoding="utf-8").split()) <= 600
 
 
-def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(capsys):
     page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
     (name, form) = re.findall(r"tandem-server campaign push (\S+) --form (\S+) --probes all", page)[0]
     assert probe_main(["campaign", "check", name, "--form", form]) == 0
@@ -110,7 +108,7 @@ def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(
     assert f"queues {runs} runs for every kit" in page
 
 
-def test_what_the_server_costs_is_the_roles_estimate_and_aws_takes_the_command_that_asks_its_list() -> None:
+def test_what_the_server_costs_is_the_roles_estimate_and_aws_takes_the_command_that_asks_its_list():
     page = (ROOT / "docs/field/provision.md").read_text(encoding="utf-8")
     eu, us, small = (_estimate(**own) for own in ({}, {"aws_region": "us-east-1"}, {"aws_instance_type": "t3.medium"}))
     assert f"about {eu} USD a month in `eu-central-1` and {us} in `us-east-1`" in page
@@ -136,7 +134,7 @@ def _estimate(**own: str) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_pages_commands_are_understood(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pages_commands_are_understood(page, capsys):
     refused = {}
     for command, whole in commands(page):
         try:

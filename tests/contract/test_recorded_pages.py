@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import test_drivers as contract
@@ -62,7 +61,7 @@ def serve(stick: WebStick, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["hilink", "zte_web"])
-def test_a_recorded_stick_keeps_the_contract_and_tells_no_secret(family: str, stick: WebStick, tmp_path: Path) -> None:
+def test_a_recorded_stick_keeps_the_contract_and_tells_no_secret(family, stick, tmp_path):
     serve(stick, family)
     out = tmp_path / "made.json"
     assert main(["modem", "record", "--port", stick.url, "--out", str(out)]) == 0
@@ -82,9 +81,7 @@ def test_a_recorded_stick_keeps_the_contract_and_tells_no_secret(family: str, st
     assert "\\u00e4" not in text
 
 
-def test_a_server_that_answers_no_familys_questions_is_told_in_one_line(
-    stick: WebStick, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_answers_no_familys_questions_is_told_in_one_line(stick, tmp_path, capsys):
     stick.behave = lambda _target, _headers: page("<html>a printer</html>")
     assert main(["modem", "record", "--port", stick.url, "--out", str(tmp_path / "made.json")]) == 1
     assert "answers no family's questions (no_page_of_fields)" in capsys.readouterr().err.splitlines()[-1]
@@ -101,7 +98,7 @@ WORDS = st.text(
 
 
 @given(NAMES, WORDS)
-def test_the_value_of_a_personal_field_never_stays(name: str, secret: str) -> None:
+def test_the_value_of_a_personal_field_never_stays(name, secret):
     for body in (f"<response><x>1</x><{name}>{secret}</{name}></response>", json.dumps({"x": "1", name: secret})):
         found = scrub_page(body)
         assert found is not None
@@ -109,6 +106,6 @@ def test_the_value_of_a_personal_field_never_stays(name: str, secret: str) -> No
 
 
 @given(st.text(max_size=200))
-def test_any_page_is_scrubbed_or_left_out_and_scrubbing_twice_changes_nothing(body: str) -> None:
+def test_any_page_is_scrubbed_or_left_out_and_scrubbing_twice_changes_nothing(body):
     found = scrub_page(body)
     assert found is None or scrub_page(found) == found

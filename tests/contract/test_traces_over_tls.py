@@ -53,6 +53,8 @@ def test_a_trace_in_several_requests_is_received_once_and_for_good(gateway):
     assert gateway.offer(other)[0] == 409
     renamed = replace(offer, name="copy.pcap", run=None)
     assert read_receipt(gateway.offer(renamed)[1]["receipt"]).name == "copy.pcap"
+    status, answer = gateway.offer(offered(b"", "empty.log")[0])
+    assert (status, answer["state"], answer["receipt"]["bytes"]) == (200, "received", 0), "with its offer"
 
 
 def test_connections_that_a_broken_link_left_open_keep_no_place(gateway):
@@ -90,12 +92,6 @@ def test_a_corrupt_chunk_is_told_and_sent_again(gateway):
     assert (status, answer["state"], answer["offset"]) == (422, "receiving", 3 * 65536)
     assert answer["error"]
     assert gateway.send(offer, 3 * 65536, stream[3 * 65536 :])[1]["state"] == "received"
-
-
-def test_an_empty_file_is_received_with_its_offer(gateway):
-    offer, _ = offered(b"", "empty.log")
-    status, answer = gateway.offer(offer)
-    assert (status, answer["state"], answer["receipt"]["bytes"]) == (200, "received", 0)
 
 
 def test_a_probe_sees_nothing_of_anothers_traces(gateway):
@@ -177,10 +173,8 @@ def test_bounds_are_told_with_when_to_try_again(tmp_path):
     assert gateway.state(offer)[1]["offset"] == 2000
     assert gateway.offer(offered(b"c", "c")[0], "probe-2")[0] == 200, "another probe's day is its own"
     gateway.end()
-
-
-def test_a_full_store_is_507_and_keeps_what_it_has(tmp_path):
-    gateway = TraceGateway(tmp_path, f"reserve_bytes = {1 << 59}")
-    gateway.start()
-    assert gateway.offer(offered(b"a")[0])[0] == 507
-    gateway.end()
+    (tmp_path / "full").mkdir()
+    full = TraceGateway(tmp_path / "full", f"reserve_bytes = {1 << 59}")
+    full.start()
+    assert full.offer(offered(b"a")[0])[0] == 507
+    full.end()

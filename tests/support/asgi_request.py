@@ -7,12 +7,17 @@ from typing import Any
 
 
 async def asked(
-    app: Any, method: str, path: str, chunks: Iterable[Any] = (), headers: Iterable[tuple[bytes, bytes]] = ()
+    app: Any,
+    method: str,
+    path: str,
+    chunks: Iterable[Any] = (),
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    client: str = "x",
 ) -> tuple[int, dict[bytes, bytes], Any]:
     """Status, headers and decoded JSON. ``chunks`` of the body may be awaited."""
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "https", "path": path,
-        "raw_path": path.encode(), "query_string": b"", "root_path": "", "server": ("x", 1), "client": ("x", 1),
+        "raw_path": path.encode(), "query_string": b"", "root_path": "", "server": ("x", 1), "client": (client, 1),
         "headers": list(headers),
     }  # fmt: skip
     sent: list[Any] = []

@@ -1,7 +1,7 @@
 """What comes from outside, whatever it is, and what is said to it."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -37,3 +37,9 @@ def said(error: type[Exception], call: Callable[..., object], *args: object) -> 
     except error as raised:
         return str(raised)
     return ""
+
+
+def badly_refused(error: type[Exception], call: Callable[..., object], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Of rows (what is given, words of the refusal): those that are not refused, or not in one line with these words."""
+    told = [(*given, words, said(error, call, *given)) for *given, words in rows]
+    return [row for row in told if row[-2] not in row[-1] or "\n" in row[-1]]

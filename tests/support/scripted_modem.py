@@ -1,10 +1,11 @@
 """A modem for the poller's tests: a pseudo-terminal behind a link, with answers from a table."""
 
+import contextlib
 import os
 import select
 import threading
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ def rsrp(poll: Poll) -> float | None:
 
 def good(poll: Poll) -> bool:
     return poll.failure is None and rsrp(poll) is not None
+
+
+@contextlib.contextmanager
+def polling(poller: Any) -> Iterator[Any]:
+    """While it polls."""
+    poller.start()
+    try:
+        yield poller
+    finally:
+        poller.stop(60)
 
 
 class Collected:

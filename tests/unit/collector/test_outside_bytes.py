@@ -115,13 +115,6 @@ def test_an_address_of_the_kernel_has_a_port_or_is_none(raw):
     assert address is None or 0 <= address.port <= 65535
 
 
-@given(header=st.binary(max_size=160), subflows=st.binary(max_size=600), tcp=st.binary(max_size=600))
-def test_subflows_of_any_full_info_are_no_more_than_it_says(header, subflows, tcp):
-    with contextlib.suppress(abi.AbiError):
-        info = abi.decode_full_info(header, subflows, tcp)
-        assert len(info.subflows) <= info.total
-
-
 SIZES = st.lists(st.integers(0, 400), min_size=5, max_size=5)
 
 

@@ -96,7 +96,6 @@ class NewCells:
 
 
 MICRO = 10**6
-UNITS = 10**15
 """Evidence is kept as a whole number of units of 10⁻¹⁵ s, and rates in millionths, which times ns is such a number: what happens
 does not depend on how often it was looked at, nor on the order of the modems."""
 
@@ -130,11 +129,6 @@ class FusedDetector:
     def mobile_since_ns(self) -> int | None:
         """CLOCK_MONOTONIC of the last start; None when not mobile."""
         return self._changed_ns if self._mobile else None
-
-    @property
-    def evidence_s(self) -> float:
-        """What the vessel holds, 0 to ``most_s``."""
-        return self._evidence / UNITS
 
     def feed(self, record: Record) -> list[Record]:
         if record.measurement == "position":

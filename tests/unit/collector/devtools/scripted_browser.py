@@ -36,9 +36,6 @@ def main(word):
     elif word == "nonsense":
         say(b"\xff\xfe{\0")
         time.sleep(600)
-    elif word == "endless":
-        while True:
-            say(b"x" * 65536)
     elif word in ("hangs", "family"):
         if word == "family":
             # one in our group, one in a session of its own, both deaf to SIGTERM

@@ -5,7 +5,6 @@ import json
 import math
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import strategies as st
 
 from support.experiment_process import Run, parameters, server_of
-from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment import base, results
 from tandem.experiment.bandwidth import EXPERIMENT as BANDWIDTH
 from tandem.experiment.bandwidth import _goodput
@@ -44,14 +42,8 @@ def sender(**connection: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint(Behaviour(sender=sender()), 0, "127.0.0.1")
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def given(endpoint, tmp_path):
+    endpoint.behaviour.sender = sender()
     return parameters(server_of(tmp_path, endpoint, "127.0.0.1"), paths=LOOPBACK, control_timeout_s=30)
 
 
@@ -61,8 +53,7 @@ def start(given):
 
 
 @pytest.mark.parametrize(
-    ("mode", "method", "target", "rounds"),
-    [("oneway", "POST", "/v1/upload", 2), ("reqresp", "GET", "/v1/download", 1)],
+    ("mode", "method", "target", "rounds"), [("oneway", "POST", "/v1/upload", 2), ("reqresp", "GET", "/v1/download", 1)]
 )
 def test_bandwidth(start, endpoint, mode, method, target, rounds):
     endpoint.behaviour.rate = 4e5 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload
@@ -156,9 +147,11 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
 
 
 def test_delay_reqresp_is_timed_at_the_server_or_where_that_tells_no_time_by_the_agent(start, endpoint):
-    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.25)
-    line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
+    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.25, congestion_control="reno")
+    line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000, congestion_control="reno").end()
     (told,) = line["result"]["rounds"]
+    assert all(one["options"] == {"congestion_control": "reno"} for one in endpoint.opened), "the sender's controller"
+    assert {transfer["congestion_control"] for transfer in told["transfers"]} == {"reno"}
     assert line["result"]["timed_at"] == "server"
     assert told["bytes"] == 5000
     for benefit in told["benefits"]:
@@ -251,13 +244,6 @@ def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
     assert all(t["failure"] for r in large for t in r["transfers"])
 
 
-def test_the_senders_controller_is_asked_of_the_server(start, endpoint):
-    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.1, congestion_control="reno")
-    line = start("delay", mode="reqresp", min_bytes=10, max_bytes=10, congestion_control="reno").end()
-    assert all(o["options"] == {"congestion_control": "reno"} for o in endpoint.opened)
-    assert {t["congestion_control"] for t in line["result"]["rounds"][0]["transfers"]} == {"reno"}
-
-
 def test_a_wrong_token_ends_the_run_at_once(start, endpoint):
     endpoint.behaviour.session_status = 401
     line = start("bandwidth", seconds=1, repetitions=100).end()
@@ -309,13 +295,9 @@ def test_a_seed_gives_one_sequence():
 
 
 @hypothesis.given(st.floats(0, 1), st.integers(1, 10**9), st.integers(1, 10**9))
-def test_a_size_is_never_outside(at, one, other):
+def test_a_size_is_never_outside_nor_out_of_its_class(at, one, other):
     least, greatest = sorted((one, other))
     assert least <= log_uniform(at, least, greatest) <= greatest
-
-
-@hypothesis.given(st.integers(1, 10**9))
-def test_a_size_is_in_its_class(count):
-    least, below = size_class(count)
-    assert least <= count < below
+    least, below = size_class(one)
+    assert least <= one < below
     assert str(least)[0] in "125"

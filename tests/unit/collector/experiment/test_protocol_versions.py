@@ -28,13 +28,13 @@ def connect(monkeypatch: pytest.MonkeyPatch):
         yield connect
 
 
-def test_another_version_is_refused_with_the_hint_and_tcp_goes_on(connect) -> None:
+def test_another_version_is_refused_with_the_hint_and_tcp_goes_on(connect):
     for here, there in ((1, "0"), (0, "1")):
         with pytest.raises(sockets.UnsupportedError, match=f"version {there} .*this probe version {here} .*; hint: "):
             connect("mptcp", here, there)
         connect("tcp", here, there)
 
 
-def test_the_same_version_and_a_server_that_says_none_are_measured(connect) -> None:
+def test_the_same_version_and_a_server_that_says_none_are_measured(connect):
     for here, there in ((1, "1"), (0, "0"), (1, None)):
         connect("mptcp", here, there)

@@ -5,7 +5,6 @@ import struct
 import threading
 import time
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -33,27 +32,19 @@ def clocks(monkeypatch, pauses, day_ahead_ns=10**18):
     yield now
 
 
-@pytest.mark.parametrize(
-    "pauses", [(), (0, 5 * MS), (0, 0, 5 * MS), (0, 5 * MS, 7 * MS), (0, 5 * MS, 0, 3 * MS, 0, 0, 0)]
-)
-def test_a_pause_between_readings_is_no_age(monkeypatch, pauses):
-    with clocks(monkeypatch, pauses) as now:
-        came = now[0] - 30 * MS
-        assert arrival.arrival_ns(told(came + 10**18)) == came
+def test_a_pause_between_readings_is_no_age(monkeypatch):
+    for pauses in ((), (0, 5 * MS), (0, 0, 5 * MS), (0, 5 * MS, 7 * MS), (0, 5 * MS, 0, 3 * MS, 0, 0, 0)):
+        with clocks(monkeypatch, pauses) as now:
+            came = now[0] - 30 * MS
+            assert arrival.arrival_ns(told(came + 10**18)) == came
 
 
-@pytest.mark.parametrize("set_by_s", [-3600, -2, 2, 3600])
-def test_a_stamp_of_before_the_clock_was_set_is_not_taken(monkeypatch, set_by_s):
+def test_without_a_stamp_or_with_one_of_before_the_clock_was_set_it_is_now(monkeypatch):
     with clocks(monkeypatch, ()) as now:
-        assert arrival.arrival_ns(told(now[0] + 10**18 + set_by_s * 10**9)) == now[0]
-
-
-@pytest.mark.parametrize(
-    "ancillary", [[], [(socket.SOL_SOCKET, arrival.SO_TIMESTAMPNS, b"short")], [(0, 8, bytes(16))]]
-)
-def test_without_a_stamp_it_is_now(monkeypatch, ancillary):
-    with clocks(monkeypatch, ()) as now:
-        assert arrival.arrival_ns(ancillary) == now[0]
+        for set_by_s in (-3600, -2, 2, 3600):
+            assert arrival.arrival_ns(told(now[0] + 10**18 + set_by_s * 10**9)) == now[0]
+        for ancillary in ([], [(socket.SOL_SOCKET, arrival.SO_TIMESTAMPNS, b"short")], [(0, 8, bytes(16))]):
+            assert arrival.arrival_ns(ancillary) == now[0]
 
 
 def test_the_kernels_own_stamp_is_of_when_it_came_not_read():
@@ -103,15 +94,14 @@ def test_a_read_wakes_and_a_write_where_it_is_asked_for(ends):
         here.sendall(bytes(1 << 24))  # more than both ends hold
 
 
-@pytest.mark.parametrize(("after_s", "told"), [(0.25, (0, 250_000)), (1.5, (1, 500_000)), (1e-6, (0, 1))])
-def test_the_kernel_has_it_as_longs_of_this_program(after_s, told):
-    given: list[tuple[Any, ...]] = []
-
-    class Recording(socket.socket):
-        def setsockopt(self, *arguments: Any) -> None:
-            given.append(arguments)
-
-    with Recording() as recording:
-        stream.wake(recording, after_s, sending=True)
-    assert [option for _, option, _ in given] == [20, 21]  # asm-generic/socket.h; the same on x86 and ARM
-    assert {struct.unpack("@ll", value) for _, _, value in given} == {told}
+def test_the_kernel_takes_it_as_longs_of_this_program_and_never_as_none_at_all():
+    """SO_RCVTIMEO and SO_SNDTIMEO of asm-generic/socket.h, the same on x86 and ARM; 0 would be: for ever."""
+    size = struct.calcsize("@ll")
+    for after_s in (0.25, 1.5, 1e-6):
+        with socket.socket() as waking:
+            stream.wake(waking, after_s, sending=True)
+            kept = [struct.unpack("@ll", waking.getsockopt(socket.SOL_SOCKET, option, size)) for option in (20, 21)]
+        assert [seconds + microseconds / 1e6 for seconds, microseconds in kept] == pytest.approx(
+            [after_s] * 2, abs=0.01
+        )
+        assert (0, 0) not in kept

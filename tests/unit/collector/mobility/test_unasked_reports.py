@@ -77,7 +77,7 @@ SERVICE: dict[str, tuple[list[Record], list[tuple[str, float]]]] = {
 }  # fmt: skip
 
 
-def test_each_handover_loss_and_return_is_told_once_at_its_time() -> None:
+def test_each_handover_loss_and_return_is_told_once_at_its_time():
     expected = {
         name: (row, [("handover", at_s) for at_s in times]) for name, (row, times) in HANDOVERS.items()
     } | SERVICE
@@ -85,10 +85,10 @@ def test_each_handover_loss_and_return_is_told_once_at_its_time() -> None:
 
 
 @given(st.text(max_size=60) | st.from_regex(r'\+C(E|5G|G)?REG: ?[0-9]{1,2}(,"?[0-9A-Fa-f]{0,12}"?){0,5}'))
-def test_any_line_gives_a_good_record_or_none(line: str) -> None:
+def test_any_line_gives_a_good_record_or_none(line):
     record = registration_record("a", None, Unsolicited(line, 5))
     assert record is None or (record.monotonic_ns == 5 and "registered" in record.fields)
 
 
-def test_an_area_that_no_network_has_makes_a_line_garbled() -> None:
+def test_an_area_that_no_network_has_makes_a_line_garbled():
     assert registration_record("a", "A", Unsolicited('+CREG: 1,"FFFFFFF","5A2C30B",7', 5)) is None

@@ -33,7 +33,6 @@ BROADMOBI = "+BMTCELLINFO:|RSSI: 65 dBm|RSRP: -95dBm|ACTVIE_BAND: 3|EARFCN DL: 1
 LINES: list[tuple[str, str, dict[str, Any]]] = [
     ("huawei", '^HCSQ:"LTE",0,0,0,0', {"rssi_dbm": -121.0}),
     ("huawei", '^HCSQ:"LTE",96,97,251,34', {"sinr_db": 30.0, "rsrq_db": -3.0}),
-    ("huawei", '^HCSQ:"LTE",255,255,255,255', {"rsrp_dbm": None}),
     ("huawei", '^HCSQ:"WCDMA",58,48,45', {"ecno_db": -10.0}),
     ("huawei", '^HCSQ:"WCDMA",58,48,66', {"ecno_db": None}),
     ("huawei", '^HCSQ:"NR",77,236,31', {"rsrp_dbm": -64.0, "sinr_db": 27.0, "rsrq_db": None}),
@@ -50,42 +49,31 @@ LINES: list[tuple[str, str, dict[str, Any]]] = [
     # SINR of BroadMobi is decibels unless it cannot be
     *(
         ("broadmobi", f"+BMTCELLINFO: RSRP:-95,SINR:{text}", {"sinr_db": sinr, "sinr_code": code})
-        for text, sinr, code in (
-            ("12", 12.0, 12),
-            ("-5", -5.0, -5),
-            ("135", 7.0, 135),
-            ("250", 30.0, 250),
-            ("251", None, None),
-        )
+        for text, sinr, code in (("-5", -5.0, -5), ("135", 7.0, 135), ("250", 30.0, 250), ("251", None, None))
     ),
     ("broadmobi", BROADMOBI, {"rssi_dbm": -65.0, "rsrp_dbm": -95.0, "band": 3, "earfcn": 1300}),
     ("fibocom", "+XCESQ: 0,99,99,255,255,24,62,34,255,255,255,255", {"rat": "LTE", "sinr_db": 17.0}),
     ("fibocom", "+XCESQ: 1,99,99,255,255,7,21,-9", {"rat": "LTE", "sinr_db": -4.5}),
     ("fibocom", "+XCESQ: 0,99,99,46,31,255,255,255", {"rat": "WCDMA", "rscp_dbm": -75.0}),
-    ("fibocom", "+XCESQ: 0,40,99,255,255,255,255,255", {"rat": "GSM", "rssi_dbm": -71.0}),
     ("fibocom", "+XCESQ: 0,99,99,255,255,255,255,255", {"rat": None, "rsrp_dbm": None}),
     # of LTE unless it has no cells
     ("fibocom", "+XLEC: 0,2,3,5,BAND_LTE_18,0,0,0,0", {"rat": "LTE", "band": 18, "bandwidth_mhz": 10.0}),
-    ("fibocom", "+XLEC: 0,0", {"rat": None, "band": None}),
     ("fibocom", '+XMCI: 2,220,03,"0x1F41","0x00C80BC9"|+XLEC: 0,1,3,BAND_LTE_3', {"rat": "WCDMA"}),
     ("cinterion", "^SMONI: 3G,SEARCH,SEARCH", {"state": "searching"}),
-    ("cinterion", "^SMONI: 3G,10564,96,-7.5,-79,262,02,0143,00228FF,-92,-78,LIMSRV", {"state": "limited"}),
     ("cinterion", "^SMONI: 2G,673,-80,262,07,4EED,A500,35,35,7,4,G,643,4,0,-80,0,S_FR", {"state": "connected"}),
     ("cinterion", "^SMONI: 4G,6300,20,10,10,FDD,262,02,BF75,0345103,350,33,-94,-7", {"state": "unknown"}),
     ("option", "_OSIGQ: 12,0", {"rat": None, "rssi_dbm": -89.0}),
-    ("option", "_OSIGQ: 99,0", {"rssi_dbm": None}),
     ("option", "+CSQ: 20,99|_OSIGQ: 12,0", {"rssi_dbm": -73.0}),
     ("option", "_OWCTI: 4", {"rat": "WCDMA", "rssi_dbm": None}),
     ("option", "_OWCTI: 0|_OCTI: 2", {"rat": "GSM"}),
-    ("option", "_OWCTI: 0|_OCTI: 0", {"rat": None}),
 ]
 
 
-def test_makers_lines_alone() -> None:
+def test_makers_lines_alone():
     assert wrong(LINES) == []
 
 
-def test_both_lines_of_hcsq_are_nsa_in_either_order_and_a_third_is_older() -> None:
+def test_both_lines_of_hcsq_are_nsa_in_either_order_and_a_third_is_older():
     lte, nr = '^HCSQ:"LTE",62,52,151,25', '^HCSQ:"NR",54,191,30'
     for lines in ((lte, nr), (nr, lte), ('^HCSQ:"WCDMA",58,48,45', lte, nr)):
         found = read("huawei", *lines)
@@ -130,7 +118,7 @@ LEVELS = [
 ]
 
 
-def test_the_order_of_zcellinfo_the_primary_carrier_and_zrssi_by_how_many_values_it_has() -> None:
+def test_the_order_of_zcellinfo_the_primary_carrier_and_zrssi_by_how_many_values_it_has():
     assert [
         (line, order, known, cell_info(values(f"+ZCELLINFO: {line}"), order, known)) for line, order, known, _ in CELLS
     ] == CELLS
@@ -146,14 +134,14 @@ SINR_OF_NR = [
 ]  # fmt: skip
 
 
-def test_sinr_of_nr_by_cesq_or_by_what_it_can_be() -> None:
+def test_sinr_of_nr_by_cesq_or_by_what_it_can_be():
     assert [(printed, judge, nr_sinr(printed, judge)) for printed, judge, _ in SINR_OF_NR] == SINR_OF_NR
 
 
 SERVING = "1,4,250,1,91DC,00111EE03,3250,116,107,100,14,47,47,22"
 
 
-def test_in_gtccinfo_the_model_says_the_base_of_a_pci_and_the_unit_of_a_bandwidth_and_neighbours_serve_nobody() -> None:
+def test_in_gtccinfo_the_model_says_the_base_of_a_pci_and_the_unit_of_a_bandwidth_and_neighbours_serve_nobody():
     for row in ("2,4,,,FFFF,00FFFFFFF,9460,71,,43,43,10", "2,4,262,2,1A2B,0012345AB,100,42,101,50,7,29,29,4"):
         assert read("fibocom", "+GTCCINFO:", row, model="FM350-GL") == Reading()
     for model, pci in (("FM350-GL", 116), ("FM150-AE", 0x116), ("", 116)):
@@ -162,13 +150,11 @@ def test_in_gtccinfo_the_model_says_the_base_of_a_pci_and_the_unit_of_a_bandwidt
     index = read("fibocom", "+GTCCINFO:", SERVING.replace("107,100", "7,5"), model="FM350-GL")
     assert (index.band, index.bandwidth_mhz) == (7, 20.0), "an index of bandwidth beside a plain band"
     for model, heading, printed, width in (
-        ("FM350-GL", "", 75, 15.0),
         ("FM350-GL", "", 100, 20.0),
         ("FM160-CN", "", 100, 100.0),
         ("", "NR service cell:|", 100, 100.0),
         ("", "", 500, 100.0),
         ("", "", 100, None),
-        ("", "", 90, 90.0),
         ("FM350-GL", "", 7, None),
     ):
         text = f"+GTCCINFO:|{heading}1,9,460,01,DE10,0CD7C80121,99240,2,5078,{printed},60,70,70,65"
@@ -186,7 +172,7 @@ _NAMES = ("^HCSQ", "^MONSC", "+ZRSSI", "+ZCELLINFO", "+ZCAINFO", "+ZPAS", "+BMTC
 
 
 @given(st.lists(st.tuples(st.sampled_from(_NAMES), st.lists(_VALUE, max_size=16)), max_size=4))
-def test_any_values_give_quantities_of_one_technology(rows: list[tuple[str, list[str]]]) -> None:
+def test_any_values_give_quantities_of_one_technology(rows):
     lines = [f"{name}: {','.join(row)}" for name, row in rows]
     for family in ("huawei", "zte", "mikrotik", "broadmobi", "fibocom", "cinterion", "foxconn", "chipset", "option"):
         found = read(family, *lines)

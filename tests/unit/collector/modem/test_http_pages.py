@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,28 +29,21 @@ def goform(model: str = "", **fields: str) -> Reading:
     return zte_decode.decode([page(json.dumps(fields))], Identity("ZTE web", model))
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        '<!DOCTYPE response [<!ENTITY a "-76dBm">]><response><rsrp>&a;</rsrp></response>',
-        '<!DOCTYPE response SYSTEM "http://example.org/x.dtd"><response><rsrp>-76dBm</rsrp></response>',
-        "<response><rsrp>-76dBm</rsrp>",
-        "<response><rsrp>-76dBm</rsrp></response>" + " " * MAX_CHARACTERS,
-        "",
-    ],
-    ids=["entity", "external", "cut", "long", "empty"],
-)
-def test_a_document_that_no_stick_sends_is_refused(document: str) -> None:
-    assert flat(document) == ("", {})
-    assert hilink_decode.decode([page(document)], Identity()) == Reading()
-
-
-def test_a_page_is_flat_whatever_is_deeper_in_it() -> None:
+def test_a_page_is_flat_and_a_document_that_no_stick_sends_is_refused():
     assert flat("<response><a> 1 </a><b><c>2</c>3</b><d/></response>") == ("response", {"a": "1", "b": "3", "d": ""})
+    whole = "<response><rsrp>-76dBm</rsrp></response>"
+    for document in (
+        '<!DOCTYPE response [<!ENTITY a "-76dBm">]><response><rsrp>&a;</rsrp></response>',
+        f'<!DOCTYPE response SYSTEM "http://example.org/x.dtd">{whole}',
+        whole.removesuffix("</response>"),
+        whole + " " * MAX_CHARACTERS,
+    ):
+        assert flat(document) == ("", {})
+        assert hilink_decode.decode([page(document)], Identity()) == Reading()
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_a_page_or_none(text: str) -> None:
+def test_any_text_is_a_page_or_none(text):
     root, found = flat(text)
     assert root or not found
     assert zte_decode.fault(page(text)) in (None, "not_json", "referer_missing")
@@ -59,14 +51,8 @@ def test_any_text_is_a_page_or_none(text: str) -> None:
         driver.decode([page(text)], Identity())
 
 
-def test_refusals_are_named_and_an_answer_is_no_fault() -> None:
-    codes = {
-        "125002": "token_missing",
-        "100003": "login_needed",
-        "113018": "error 113018",
-        "": "error",
-        "<b/>": "error",
-    }
+def test_refusals_are_named_and_an_answer_is_no_fault():
+    codes = {"125002": "token_missing", "113018": "error 113018", "<b/>": "error"}
     pages = {code: page(f"<error><code>{code}</code><message/></error>") for code in codes}
     assert {code: hilink_decode.fault(one) for code, one in pages.items()} == codes
     assert hilink_decode.fault(page("<response><mode>7</mode></response>")) is None
@@ -83,7 +69,6 @@ HILINK: list[tuple[dict[str, str], str, object]] = [
             ("&gt;=-51dBm", -51.0),
             ("&lt;=-113 dBm", -113.0),
             ("-95", -95.0),
-            ("", None),
             ("--", None),
         )
     ),
@@ -116,7 +101,7 @@ ZTE: list[tuple[dict[str, str], str, object]] = [
             ("456", {"model": "MC888"}, 456),
             *(
                 (text, {"model": "MF79U"}, pci)
-                for text, pci in (("77", None), ("00A", 10), ("456", 456), ("5", 5), ("504", None), ("", None))
+                for text, pci in (("77", None), ("00A", 10), ("456", 456), ("504", None), ("", None))
             ),
         )
     ),
@@ -138,20 +123,20 @@ ZTE: list[tuple[dict[str, str], str, object]] = [
 ]
 
 
-def test_fields_of_hilink_and_zte() -> None:
+def test_fields_of_hilink_and_zte():
     told = [(fields, name, getattr(signal(**fields), name)) for fields, name, _ in HILINK]
     assert told == HILINK
     assert [(fields, name, getattr(goform(**fields), name)) for fields, name, _ in ZTE] == ZTE
 
 
-def test_left_overs_are_not_read() -> None:
+def test_left_overs_are_not_read():
     standalone = goform(network_type="SA", nr5g_rsrp="-80", lte_rsrp="-48", cell_id="5A2C30B")
     assert (standalone.rat, standalone.rsrp_dbm, standalone.eci) == ("NR-SA", -80.0, None)
     lte = goform(network_type="LTE", lte_rsrp="-90", nr5g_rsrp="-80", nr5g_pci="745", Z5g_SINR="5.0")
     assert (lte.nr_rsrp_dbm, lte.nr_pci, lte.nr_sinr_db) == (None, None, None)
 
 
-def test_bars_are_no_quantity() -> None:
+def test_bars_are_no_quantity():
     bars = '{"signal":4,"sim_state":5}'
     told = {
         (bars,): Reading(),

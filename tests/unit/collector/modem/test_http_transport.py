@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import said
 from support.scripted_modem import Collected, be_patient, good
 from support.web_stick import REFUSED, SIGNAL, WebStick, page
 from tandem.app.daemon.modems import sickness
@@ -20,7 +21,7 @@ from tandem.modem.web import MAX_BODY_BYTES, Answer, WebChannel, response, web_a
 SIGNAL_PATH = "GET /api/device/signal"
 
 
-def test_a_refused_token_is_renewed_within_the_same_question_and_kept_for_the_next(stick: WebStick) -> None:
+def test_a_refused_token_is_renewed_within_the_same_question_and_kept_for_the_next(stick):
     channel = WebChannel(stick.url)
     for _ in range(2):
         found = channel.ask(SIGNAL_PATH, 60)
@@ -34,15 +35,17 @@ def test_a_refused_token_is_renewed_within_the_same_question_and_kept_for_the_ne
     assert channel.ask(SIGNAL_PATH, 60).final.ok
 
 
-@pytest.mark.parametrize("code", [125001, 125002, 125003, 100002])
-def test_a_stick_that_goes_on_refusing_is_an_error_with_its_code(stick: WebStick, code: int) -> None:
-    stick.refuses_always, stick.refuse_code = True, code
-    found = WebChannel(stick.url).ask(SIGNAL_PATH, 60)
-    assert (found.final.ok, found.final.code, found.lines) == (False, f"stick_error_{code}", ())
-    assert len(stick.asked) == (1 if code == 100002 else 3)
+def test_a_stick_that_goes_on_refusing_is_an_error_with_its_code(stick):
+    stick.refuses_always = True
+    for code, questions in ((125002, 3), (100002, 1)):
+        stick.refuse_code = code
+        stick.asked.clear()
+        found = WebChannel(stick.url).ask(SIGNAL_PATH, 60)
+        assert (found.final.ok, found.final.code, found.lines) == (False, f"stick_error_{code}", ())
+        assert len(stick.asked) == questions
 
 
-def test_a_cookie_of_the_home_page_does_where_there_is_no_session_path(stick: WebStick) -> None:
+def test_a_cookie_of_the_home_page_does_where_there_is_no_session_path(stick):
     def old(target: str, headers: dict[str, str]) -> bytes:
         if target == "/":
             return page("<html>", "Set-Cookie: SessionID=abc; path=/; HttpOnly\r\n")
@@ -54,14 +57,7 @@ def test_a_cookie_of_the_home_page_does_where_there_is_no_session_path(stick: We
     assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.ok
 
 
-def test_the_referer_is_the_sticks_own_so_that_its_fields_are_not_empty(stick: WebStick) -> None:
-    stick.behave = stick.goform
-    found = WebChannel(stick.url).ask("GET /goform/goform_get_cmd_process?multi_data=1&cmd=lte_rsrp,cell_id", 60)
-    assert found.lines == ('{"lte_rsrp":"-95","cell_id":"5A2C30B"}',)
-    assert stick.asked[0][0] == "/goform/goform_get_cmd_process?multi_data=1&cmd=lte_rsrp,cell_id"
-
-
-def test_a_server_that_dribbles_does_not_outlast_the_deadline(stick: WebStick) -> None:
+def test_a_server_that_dribbles_does_not_outlast_the_deadline(stick):
     def dribble(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         while not stick.stopping.wait(0.02):
@@ -72,7 +68,7 @@ def test_a_server_that_dribbles_does_not_outlast_the_deadline(stick: WebStick) -
         WebChannel(stick.url).ask(SIGNAL_PATH, 0.3)
 
 
-def test_a_slow_server_is_no_answer_and_the_next_question_has_its_own_answer(stick: WebStick) -> None:
+def test_a_slow_server_is_no_answer_and_the_next_question_has_its_own_answer(stick):
     stick.behave = lambda _t, _h: lambda _connection: stick.stopping.wait(60) and None
     channel = WebChannel(stick.url)
     with pytest.raises(NoAnswer):
@@ -81,30 +77,29 @@ def test_a_slow_server_is_no_answer_and_the_next_question_has_its_own_answer(sti
     assert channel.ask("GET /b", 60).lines == ("/b",)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_what_is_no_whole_answer_is_none(stick):
+    ok = b"HTTP/1.1 200 OK\r\n"
+    answers = [
         page(SIGNAL, length=len(SIGNAL) + 50),
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\n<res",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Le",
-        b"HTTP/1.1 2",
+        ok + b"Transfer-Encoding: chunked\r\n\r\n100\r\n<res",
+        ok + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        ok + b"Content-Le",
         b"",
         b"\x00\xff\xfe garbage\r\n\r\n",
-        b"HTTP/1.1 abc def\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n",
-        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (MAX_BODY_BYTES + 10_000),
+        ok + b"X: y\r\n" * 500 + b"\r\n",
+        ok + b"\r\n" + b"x" * (MAX_BODY_BYTES + 10_000),
         page(b"x" * (MAX_BODY_BYTES + 1)),
-    ],
-    ids=lambda answer: str(answer[:40]),
-)
-def test_what_is_no_whole_answer_is_none(stick: WebStick, answer: bytes) -> None:
-    stick.behave = lambda _t, _h: answer
-    with pytest.raises(NoAnswer):
-        WebChannel(stick.url).ask(SIGNAL_PATH, 60)
+    ]
+    stick.behave = lambda _t, _h: answers[0]
+    taken = []
+    while answers:
+        if not said(NoAnswer, WebChannel(stick.url).ask, SIGNAL_PATH, 60):
+            taken.append(answers[0][:40])
+        del answers[0]
+    assert taken == []
 
 
-def test_a_redirect_is_followed_within_the_stick_never_off_it_and_other_statuses_are_errors(stick: WebStick) -> None:
+def test_a_redirect_is_followed_within_the_stick_never_off_it_and_other_statuses_are_errors(stick):
     places = {
         "/a": "/b",
         "/b": "http://127.0.0.1:1/elsewhere",
@@ -127,44 +122,38 @@ def test_a_redirect_is_followed_within_the_stick_never_off_it_and_other_statuses
     assert channel.ask(SIGNAL_PATH, 60).final.code == "http_404"
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "lines"),
-    [
+def test_the_charset_is_the_one_that_is_named(stick):
+    for body, kind, lines in (
         ("\ufeffbandé".encode(), "text/html", ("bandé",)),
         ("bandé".encode("latin-1"), "text/html; charset=iso-8859-1", ("bandé",)),
-        ("网络".encode("gb2312"), "text/html; charset=gb2312", ("网络",)),
         (b"a\r\n\r\n  b \n", "text/html; charset=nobody-knows", ("a", "b")),
         (b"\xff\xfe", "text/plain", ("��",)),
-    ],
-)
-def test_the_charset_is_the_one_that_is_named(stick: WebStick, body: bytes, kind: str, lines: tuple[str, ...]) -> None:
-    stick.behave = lambda _t, _h: page(body, f"Content-Type: {kind}\r\n")
-    assert WebChannel(stick.url).ask("GET /x", 60).lines == lines
+    ):
+        answer = page(body, f"Content-Type: {kind}\r\n")
+        stick.behave = lambda _t, _h, answer=answer: answer
+        assert WebChannel(stick.url).ask("GET /x", 60).lines == lines
 
 
-def test_where_nobody_listens_the_port_is_lost() -> None:
+def test_where_nobody_listens_the_port_is_lost():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(PortLost, match="refused"):
         WebChannel(f"http://127.0.0.1:{port}").ask(SIGNAL_PATH, 1)
 
 
-def test_an_interface_that_is_gone_is_a_lost_port_and_loopback_is_reached_over_its_own(stick: WebStick) -> None:
+def test_an_interface_that_is_gone_is_a_lost_port_and_loopback_is_reached_over_its_own(stick):
     with pytest.raises(PortLost, match="gone0"):
         WebChannel(stick.url, "gone0").ask(SIGNAL_PATH, 1)
     assert WebChannel(stick.url, "lo").ask(SIGNAL_PATH, 60).final.ok
 
 
-@pytest.mark.parametrize(
-    "url", ["https://192.168.8.1", "http://stick", "http://192.168.8.256", "http://1.2.3.4:0", "http://1.2.3.4/x", ""]
-)
-def test_what_is_no_address_of_a_stick_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="is not of the form"):
-        web_address(url)
+def test_what_is_no_address_of_a_stick_is_refused():
+    for url in ("https://192.168.8.1", "http://stick", "http://192.168.8.256", "http://1.2.3.4:0", "http://1.2.3.4/x"):
+        assert "is not of the form" in said(ValueError, web_address, url), url
 
 
 @given(st.text(max_size=300), st.integers(100, 599))
-def test_any_body_is_a_response_of_lines_without_ends(body: str, status: int) -> None:
+def test_any_body_is_a_response_of_lines_without_ends(body, status):
     found = response("GET /x", Answer(status, {}, body))
     assert all(line and "\n" not in line and "\r" not in line for line in found.lines)
     assert found.lines == () or status == 200
@@ -215,36 +204,26 @@ def polled(stick: WebStick) -> Iterator[Callable[[str], Polled]]:
         one.poller.stop(60)
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "sick"),
-    [
-        (100001, "system_error", "refusing"),
+def test_an_error_of_hilink_is_the_polls_failure_by_name_and_in_its_record(stick, polled):
+    made = polled("hilink")
+    for code, name, sick in (
         (100003, "login_needed", None),
         (100004, "busy", "refusing"),
-        (100006, "wrong_parameter", None),
-        (101001, "no_sim", None),
         (125003, "token_wrong", "refusing"),
         (112233, "error 112233", None),
-    ],
-)
-def test_an_error_of_hilink_is_the_polls_failure_by_name_and_in_its_record(
-    stick: WebStick, polled: Callable[[str], Polled], code: int, name: str, sick: str | None
-) -> None:
-    made = polled("hilink")
-    made.next(good)
-    stick.refused["*"] = code
-    poll = made.next(lambda p: p.failure == name)
-    assert (poll.state, poll.reading) == ("unknown", None)
-    assert poll.record().fields["failure"] == name
-    assert "rsrp_dbm" not in poll.record().fields
-    assert sickness(poll) == sick
-    stick.refused.clear()
-    assert "failure" not in made.next(good).record().fields
+    ):
+        made.next(good)
+        stick.refused["*"] = code
+        poll = made.next(lambda p, name=name: p.failure == name)
+        assert (poll.state, poll.reading) == ("unknown", None)
+        assert poll.record().fields["failure"] == name
+        assert "rsrp_dbm" not in poll.record().fields
+        assert sickness(poll) == sick
+        stick.refused.clear()
+        assert "failure" not in made.next(good).record().fields
 
 
-def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(
-    stick: WebStick, polled: Callable[[str], Polled]
-) -> None:
+def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(stick, polled):
     stick.refused["/api/net/current-plmn"] = 100002
     made = polled("hilink")
     made.next(good)
@@ -255,15 +234,13 @@ def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(
     assert made.next(lambda p: p.failure is not None).failure == "busy"
 
 
-def test_a_family_is_found_also_while_it_refuses(stick: WebStick, polled: Callable[[str], Polled]) -> None:
+def test_a_family_is_found_also_while_it_refuses(stick, polled):
     stick.refused["*"] = 100004
     made = polled("auto")
     assert made.next(lambda p: p.failure == "busy").driver == "hilink"
 
 
-def test_a_session_of_goform_that_ended_is_renewed_within_the_poll(
-    stick: WebStick, polled: Callable[[str], Polled]
-) -> None:
+def test_a_session_of_goform_that_ended_is_renewed_within_the_poll(stick, polled):
     stick.behave = stick.goform
     made = polled("zte_web")
     made.next(good)
@@ -279,9 +256,7 @@ def test_a_session_of_goform_that_ended_is_renewed_within_the_poll(
     assert [target for target, _ in stick.asked[asked:]].count("/") == 0
 
 
-def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_are_not(
-    stick: WebStick, polled: Callable[[str], Polled]
-) -> None:
+def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_are_not(stick, polled):
     made = polled("hilink")
     made.next(good)
     sessions = stick.session
@@ -299,7 +274,7 @@ def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_a
         made.poller.reset("session", 60)
 
 
-def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Callable[[str], Polled]) -> None:
+def test_goform_is_told_to_start_anew_and_may_refuse(stick, polled):
     stick.behave = stick.goform
     made = polled("zte_web")
     made.next(good)

@@ -1,14 +1,8 @@
 """The real poller and the real ladder at the bench's modem, hung: it is recovered by the step that can, and the other is let be."""
 
-import json
-import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,49 +10,27 @@ from typing import Any
 import pytest
 
 from support.modem_on_fake_clock import TICK, write_timeline
+from support.polled_modem import PolledModem
 from tandem.app.daemon.modems import Recovery
 from tandem.app.health.reports import ModemStates, all_that_is_wrong
 from tandem.modem.poll import Poll
-from tandem.modem.poller import Poller
 from tandem.modem.recovery import RecoverySettings
 from tandem.modem.reset import STEPS, CannotStepError
 from tandem.schema.record import Record
 
 
-@dataclass
-class Rescue:
+class Rescue(PolledModem):
     """One emulated modem, its poller, the ladder. Its power can be cut by the bench's control socket."""
 
-    folder: Path
-    settings: RecoverySettings
-    tick: dict[str, Any] = field(default_factory=dict)
-    period_s: float = 0.3
-    polls: list[Poll] = field(default_factory=list)
-    events: list[Record] = field(default_factory=list)
-    usb_is_there: bool = True
-
-    def __post_init__(self) -> None:
-        self._changed = threading.Condition()
-        timeline = write_timeline(self.folder / "t.jsonl", [self.tick])
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tandem_bench", "modem", "--family", "generic", "--timeline", str(timeline)),
-                *("--link", str(self.folder / "tty"), "--control", str(self.folder / "control")),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout.readline().startswith("ready")
-        self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", self.period_s, self._polled)
-        self.recovering = Recovery(self.settings, {"a": self}, {"a": "A"}, self._happened)
-        self.poller.start()
+    def __init__(self, folder: Path, settings: RecoverySettings, tick: dict[str, Any], period_s: float = 0.3) -> None:
+        super().__init__(folder, write_timeline(folder / "t.jsonl", [tick]), period_s=period_s)
+        self.events: list[Record] = []
+        self.recovering = Recovery(settings, {"a": self}, {"a": "A"}, self._happened)
+        self.start()
 
     def close(self) -> None:
         self.recovering.stop()
-        self.poller.stop(60)
-        self.process.terminate()
-        self.process.wait(60)
-        self.process.stdout.close()
+        super().close()
 
     def seen(self) -> None:
         """Nothing to note of a modem that is on no USB."""
@@ -68,28 +40,20 @@ class Rescue:
             return self.poller.reset(step, 300.0)
         if step == "usb":
             raise CannotStepError("no USB device")
-        self.wish({"power": "cycle"})
+        self.wish(power="cycle")
         return "power off and on"
 
-    def wish(self, wish: dict[str, Any]) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
-            asked.connect(str(self.folder / "control"))
-            asked.sendall(json.dumps(wish).encode() + b"\n")
-            assert json.loads(asked.recv(4096)) == {"ok": True}
-
-    def wait(self, condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    def await_that(self, condition: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, seconds), (self.kinds(), self.polls[-2:])
+            assert self._changed.wait_for(condition, 120), (self.kinds(), self.made[-2:])
 
     def kinds(self) -> list[Any]:
         return [(e.tags["kind"], e.fields.get("step")) for e in self.events]
 
-    def _polled(self, poll: Poll) -> None:
+    def add(self, poll: Poll) -> None:
         self.recovering.polled(poll)
         self.recovering.tick()
-        with self._changed:
-            self.polls.append(poll)
-            self._changed.notify_all()
+        super().add(poll)
 
     def _happened(self, records: list[Record]) -> None:
         with self._changed:
@@ -110,52 +74,50 @@ def rescue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
             monkeypatch.setattr("tandem.modem.reset.ANSWER_S", answer_s)
             monkeypatch.setattr("tandem.modem.reset.RADIO_S", radio_s)
             quick = {**dict.fromkeys(STEPS, 0.3), **prove_s}
-            made = Rescue(tmp_path, RecoverySettings(after_s=after_s, first_back_off_s=0.1, prove_s=quick))
+            made = Rescue(tmp_path, RecoverySettings(after_s=after_s, first_back_off_s=0.1, prove_s=quick), {})
             stack.callback(made.close)
-            made.wait(lambda: bool(made.polls) and made.polls[-1].failure is None)
+            made.until(lambda poll: poll.failure is None)
             return made
 
         yield make
 
 
-def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue: Make) -> None:
+def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue):
     hung = rescue(radio_s=60, cfun=60)
-    hung.wish({"fault": "hang", "seconds": 3600, "cured_by": "AT+CFUN"})
-    hung.wait(lambda: ("recovered", "cfun") in hung.kinds())
+    hung.wish(fault="hang", seconds=3600, cured_by="AT+CFUN")
+    hung.await_that(lambda: ("recovered", "cfun") in hung.kinds())
     # A modem that is late before it hangs has been recovered before.
     assert hung.kinds()[-3:] == [("recovery_step", "at"), ("recovery_step", "cfun"), ("recovered", "cfun")]
     step, _, recovered = hung.events[-3:]
     assert step.fields["detail"].startswith("failed: AT: no final result")
     assert step.fields["took_ms"] > 0
     assert recovered.tags["operator"] == "A"
-    assert hung.polls[-1].reading is not None
-    assert hung.polls[-1].reading.eci == TICK["eci"]
+    assert hung.made[-1].reading is not None
+    assert hung.made[-1].reading.eci == TICK["eci"]
 
 
-def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue: Make) -> None:
+def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue):
     well = rescue(after_s=600, answer_s=60, radio_s=60)
     for step, detail in (("at", "port opened anew, answers AT and ATZ"), ("cfun", "radio switched off and on")):
         assert well.poller.reset(step, 120.0) == detail
-        count = len(well.polls)
-        well.wait(lambda count=count: any(poll.reading is not None for poll in well.polls[count:]))
+        count = len(well.made)
+        well.until(lambda poll: poll.reading is not None, count)
     assert well.events == []
 
 
-def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue: Make) -> None:
+def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue):
     locked = rescue(answer_s=60)
-    locked.wish({"fault": "wrong_sim", "seconds": 3600, "how": "pin"})
-    locked.wish({"fault": "hang", "seconds": 3600, "cured_by": "AT\r"})
-    locked.wait(lambda: any("locked: " in str(event.fields["detail"]) for event in locked.events))
+    locked.wish(fault="wrong_sim", seconds=3600, how="pin")
+    locked.wish(fault="hang", seconds=3600, cured_by="AT\r")
+    locked.await_that(lambda: any("locked: " in str(event.fields["detail"]) for event in locked.events))
     assert locked.events[-1].fields["detail"] == "locked: the SIM asks for a code: +CPIN: SIM PIN"
-    count, steps = len(locked.polls), len(locked.events)
-    locked.wait(lambda: len(locked.polls) >= count + 4)
+    count, steps = len(locked.made), len(locked.events)
+    locked.await_that(lambda: len(locked.made) >= count + 4)
     assert locked.kinds()[steps - 1 :] == [("recovery_step", "at")]
 
 
 @pytest.mark.parametrize(("tick", "stale"), [({}, True), ({"registered": False}, False)], ids=["still", "no_service"])
-def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
-    tick: dict[str, Any], stale: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(tick, stale, tmp_path, monkeypatch):
     leapt_ns = (
         0  # each poll brings the clock 40 s forward; how long an answer may take stays real, and is no matter here
     )
@@ -170,14 +132,14 @@ def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
     try:
         health, seen = ModemStates(["a"], clock.monotonic_ns()), 0
         for turn in range(90):
-            kit.wait(lambda turn=turn: len(kit.polls) > turn)
+            kit.await_that(lambda turn=turn: len(kit.made) > turn)
             leapt_ns += 40_000_000_000
-            for poll in kit.polls[seen:]:
+            for poll in kit.made[seen:]:
                 health.polled(poll)
                 assert not all_that_is_wrong({"modem_health": health.to_dict(clock.monotonic_ns())})
-            seen = len(kit.polls)
-        last = kit.polls[-1]
-        assert last.began_monotonic_ns - kit.polls[0].began_monotonic_ns > 3500e9
+            seen = len(kit.made)
+        last = kit.made[-1]
+        assert last.began_monotonic_ns - kit.made[0].began_monotonic_ns > 3500e9
         assert (kit.events, last.failure, last.stale) == ([], None, stale)
     finally:
         kit.close()

@@ -117,6 +117,16 @@ def test_a_kernel_that_does_not_know_the_mark_is_found_out(manager, monkeypatch)
         manager.remove(101)
 
 
+def machine(monkeypatch, interfaces):
+    """One with these interfaces, whose ``ip`` does as it is told; what it was told."""
+    calls = []
+    monkeypatch.setattr(paths_module, "interfaces", interfaces)
+    monkeypatch.setattr(paths_module, "ip", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(paths_module, "ip_json", lambda *_: [])
+    monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
+    return calls
+
+
 def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, monkeypatch):
     def here(**addresses):
         return {
@@ -125,11 +135,8 @@ def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, mon
         }
 
     whole = {"lo": "127.0.0.1", "wwan0": A.address, "wwan1": B.address, "eth0": "192.168.1.7"}
-    now, calls = [here(**whole)], []
-    monkeypatch.setattr(paths_module, "interfaces", lambda: now[0])
-    monkeypatch.setattr(paths_module, "ip", lambda *words: calls.append(words) or "")
-    monkeypatch.setattr(paths_module, "ip_json", lambda *_: [])
-    monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
+    now = [here(**whole)]
+    calls = machine(monkeypatch, lambda: now[0])
     paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
     paths.apply()
     assert (paths.addresses, off(tree)) == ({"a": A.address, "b": B.address}, {"eth0"})
@@ -146,12 +153,9 @@ def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, mon
     assert not any("mptcp" in words for words in calls)
 
 
-def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_made_before_the_refusal_is_undone(monkeypatch):
     there = {f"wwan{n}": Interface(f"wwan{n}", True, (f"10.6{n}.0.2",), point_to_point=True) for n in (0, 1)}
-    monkeypatch.setattr(paths_module, "interfaces", lambda: there)
-    monkeypatch.setattr(paths_module, "ip", lambda *_: "")
-    monkeypatch.setattr(paths_module, "ip_json", lambda *_: [])
-    monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
+    machine(monkeypatch, lambda: there)
     made: dict[int, Endpoint] = {}
 
     def add(endpoint: Endpoint) -> None:

@@ -34,7 +34,7 @@ def begun(token: int = 1) -> NamespaceSubflows:
     return losses
 
 
-def test_a_reset_is_tried_at_once_and_then_ever_more_rarely() -> None:
+def test_a_reset_is_tried_at_once_and_then_ever_more_rarely():
     losses = begun()
     losses.take(event("subflow_closed", error=104), 10 * S)
     tried = []
@@ -52,7 +52,7 @@ def test_a_reset_is_tried_at_once_and_then_ever_more_rarely() -> None:
     assert losses.losses(1) == [{"path": "b", "at_monotonic_ns": 10 * S, "back_after_ms": 95_000.0}]
 
 
-def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause() -> None:
+def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause():
     """As when the server has as many subflows as it takes: established here, reset a moment later."""
     losses = begun()
     losses.take(event("subflow_closed", error=104), 1 * S)
@@ -68,7 +68,7 @@ def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_paus
     assert losses.renewals(42 * S, UP) == ["b"]  # it had settled: at once again
 
 
-def test_what_somebody_else_orders_needs_no_endpoint_and_is_kept_all_the_same() -> None:
+def test_what_somebody_else_orders_needs_no_endpoint_and_is_kept_all_the_same():
     losses = begun()
     losses.leave(1)
     losses.take(event("subflow_closed", error=104), 1 * S)
@@ -78,7 +78,7 @@ def test_what_somebody_else_orders_needs_no_endpoint_and_is_kept_all_the_same() 
     assert losses.losses(1) == [{"path": "b", "at_monotonic_ns": 1 * S, "back_after_ms": 9000.0}]
 
 
-def test_a_handshake_that_came_to_nothing_is_no_loss_and_the_end_of_a_connection_ends_the_trying() -> None:
+def test_a_handshake_that_came_to_nothing_is_no_loss_and_the_end_of_a_connection_ends_the_trying():
     losses = begun()
     losses.take(event("subflow_closed", error=104), 1 * S)
     losses.renewals(1 * S, UP)
@@ -93,7 +93,7 @@ def test_a_handshake_that_came_to_nothing_is_no_loss_and_the_end_of_a_connection
     assert losses.losses(2) is None
 
 
-def test_strangers_are_passed_over_and_a_connection_begun_before_we_listened_is_not() -> None:
+def test_strangers_are_passed_over_and_a_connection_begun_before_we_listened_is_not():
     losses = NamespaceSubflows(PATHS.get)
     losses.take(event("created", "10.0.0.1", server_side=True), 0)
     losses.take(event("subflow_established"), 0)
@@ -126,7 +126,7 @@ EVENTS = st.builds(
 
 
 @given(st.lists(st.tuples(EVENTS, st.integers(0, 10 * S)), max_size=40))
-def test_in_any_order_times_are_true_and_attempts_are_apart(story: list[tuple[PmEvent, int]]) -> None:
+def test_in_any_order_times_are_true_and_attempts_are_apart(story):
     losses = NamespaceSubflows(PATHS.get)
     now = 0
     last: dict[str, int] = {}
@@ -260,13 +260,13 @@ LEARNED = DefaultRoute("eth1", "192.168.8.1", 100)
         (replace(PATH, gateway=None), replace(ETH, addresses6=("2001:db8::5",)), [LEARNED], "up", "192.168.8.100", "192.168.8.1"),
     ],
 )  # fmt: skip
-def test_states(path, interface, routes, state, address, gateway) -> None:
+def test_states(path, interface, routes, state, address, gateway):
     got = judge(path, "eth1" if interface is None else interface.name, interface, routes, mptcp6=True)
     assert (got.state, got.address, got.gateway) == (state, address, gateway)
     assert "\n" not in got.detail
 
 
-def test_the_better_of_two_default_routes_is_taken_and_what_cannot_be_used_is_named() -> None:
+def test_the_better_of_two_default_routes_is_taken_and_what_cannot_be_used_is_named():
     routes = [replace(LEARNED, gateway="192.168.8.3", metric=700), LEARNED]
     assert judge(replace(PATH, gateway=None), "eth1", ETH, routes, mptcp6=True).gateway == "192.168.8.1"
     got = judge(PATH, "eth1", ETH6, [], mptcp6=False)
@@ -275,7 +275,7 @@ def test_the_better_of_two_default_routes_is_taken_and_what_cannot_be_used_is_na
     assert (got.state, got.interface, got.detail) == ("down", None, "there is no such modem")
 
 
-def test_ips_answer_is_read_with_lasting_addresses_of_the_internet_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ips_answer_is_read_with_lasting_addresses_of_the_internet_first(monkeypatch):
     def row(local: str, length: int, **more: object) -> dict[str, object]:
         family = "inet6" if ":" in local else "inet"
         return {"family": family, "local": local, "prefixlen": length, "scope": "global", **more}

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from support.hostile_json import said
 from tandem.mptcp import netlink, path_manager
 from tandem.mptcp.netlink import (
     NetlinkError,
@@ -37,7 +38,7 @@ REAL = CREATED + SUBFLOW_CLOSED + CLOSED + SERVERS_CREATED + LISTENING
 TOKEN = 0x738DD792
 
 
-def test_what_linux_6_18_said_is_understood() -> None:
+def test_what_linux_6_18_said_is_understood():
     assert parse(REAL, FAMILY) == [
         PmEvent("created", TOKEN, "10.71.1.1", "203.0.113.10", 56608, 39155, remote_id=0),
         PmEvent("subflow_closed", TOKEN, "10.71.2.1", "203.0.113.10", 45569, 39155, error=104, remote_id=0),
@@ -55,7 +56,7 @@ def message(command: int, *told: tuple[int, bytes]) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
 
 
-def test_other_families_words_and_messages() -> None:
+def test_other_families_words_and_messages():
     token = (1, struct.pack("=I", 7))
     six, mapped, far = (socket.inet_pton(socket.AF_INET6, a) for a in ("2001:db8::5", "::ffff:192.0.2.9", "fd00:5::10"))
     (event,) = parse(message(2, token, (6, six), (8, mapped), (18, b"\0")), FAMILY)
@@ -74,25 +75,19 @@ def framed(body: bytes) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        *(
-            REAL[:10],
-            REAL[:-3],
-            struct.pack("=IHHII", 15, FAMILY, 0, 0, 0),
-            message(10, (1, bytes(3))),
-            framed(b"\n\1\0"),
-        ),
-        *(framed(b"\n\1\0\0" + odd) for odd in (b"\3\0", struct.pack("=HH", 2, 1), struct.pack("=HH", 40, 1))),
-    ],
-)
-def test_what_no_kernel_writes_is_a_named_error(broken: bytes) -> None:
-    with pytest.raises(NetlinkError):
-        parse(broken, FAMILY)
+def test_what_no_kernel_writes_is_a_named_error():
+    cut = (
+        REAL[:10],
+        REAL[:-3],
+        struct.pack("=IHHII", 15, FAMILY, 0, 0, 0),
+        message(10, (1, bytes(3))),
+        framed(b"\n\1\0"),
+    )
+    odd = (framed(b"\n\1\0\0" + end) for end in (b"\3\0", struct.pack("=HH", 2, 1), struct.pack("=HH", 40, 1)))
+    assert [raw for raw in (*cut, *odd) if not said(NetlinkError, parse, raw, FAMILY)] == []
 
 
-def test_the_family_is_found_in_the_controllers_answer() -> None:
+def test_the_family_is_found_in_the_controllers_answer():
     request = family_request("mptcp_pm")
     ((kind, content),) = messages(request)
     assert kind == 0x10
@@ -110,7 +105,7 @@ def test_the_family_is_found_in_the_controllers_answer() -> None:
         group_of(refused, "mptcp_pm_events")
 
 
-def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
+def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed():
     class Full:
         def __init__(self) -> None:
             self.answers: list[bytes | OSError] = [b"one", OSError(105, "No buffer space"), b"two", BlockingIOError()]
@@ -169,7 +164,7 @@ def link_message(kind: int, changed: int, flags: int = UP | RUNNING) -> bytes:
 CAPTURE = link_message(NEW_LINK, PROMISCUOUS, UP | RUNNING | PROMISCUOUS)
 
 
-def test_a_capture_that_begins_or_ends_is_no_change_of_a_path_and_anything_else_may_be_one() -> None:
+def test_a_capture_that_begins_or_ends_is_no_change_of_a_path_and_anything_else_may_be_one():
     assert only_watched(CAPTURE)
     assert only_watched(CAPTURE + link_message(NEW_LINK, PROMISCUOUS))
     others = [(NEW_LINK, UP), (NEW_LINK, UP | PROMISCUOUS), (NEW_LINK, 0), (NEW_LINK, 0xFFFFFFFF)]

@@ -95,9 +95,7 @@ def tracks(draw: st.DrawFn) -> tuple[list[Zone], list[tuple[float, float, float,
     st.sampled_from([0.001, 0.01, 0.1]),
     st.binary(min_size=32, max_size=32),
 )
-def test_no_record_of_any_track_shows_a_point_inside_a_zone(
-    drawn: tuple[list[Zone], list[tuple[float, float, float, float | None]]], mode: Mode, grid: float, key: bytes
-) -> None:
+def test_no_record_of_any_track_shows_a_point_inside_a_zone(drawn, mode, grid, key):
     zones, track = drawn
     records = told(track, zones, mode, grid_deg=grid, key=key)
     rows = [r for r in records if r.measurement == "position"]
@@ -123,9 +121,7 @@ def test_no_record_of_any_track_shows_a_point_inside_a_zone(
 
 
 @given(tracks())
-def test_coarse_tells_the_grid_and_nothing_finer(
-    drawn: tuple[list[Zone], list[tuple[float, float, float, float | None]]],
-) -> None:
+def test_coarse_tells_the_grid_and_nothing_finer(drawn):
     for record in told(drawn[1], [], "coarse"):
         if record.measurement == "position":
             assert not {"speed_m_per_s", "track_deg", "altitude_m"} & set(record.fields)
@@ -139,7 +135,7 @@ def test_coarse_tells_the_grid_and_nothing_finer(
             assert record.tags == {"mode": "coarse"}
 
 
-def test_full_tells_everything() -> None:
+def test_full_tells_everything():
     records = told([(100, 51.9, -8.5, 4.0)], [], "full")
     (row,) = [r for r in records if r.measurement == "position"]
     assert row.fields == {
@@ -151,7 +147,7 @@ def test_full_tells_everything() -> None:
 HOME = Zone(51.9, -8.5, 300.0)
 
 
-def test_a_ride_past_home_is_told_before_and_after_and_never_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_ride_past_home_is_told_before_and_after_and_never_in_the_log(caplog):
     caplog.set_level(logging.DEBUG)
     track = ride(HOME, 0, 10)
     shown = {round(r.monotonic_ns / S) for r in told(track, [HOME], "full") if r.measurement == "position"}
@@ -161,14 +157,14 @@ def test_a_ride_past_home_is_told_before_and_after_and_never_in_the_log(caplog: 
     assert "51.9" not in caplog.text
 
 
-def test_at_the_start_nothing_is_told_until_a_fix_outside_held() -> None:
+def test_at_the_start_nothing_is_told_until_a_fix_outside_held():
     track = ride(HOME, 20_000, 1)[:60]
     records = told(track, [HOME], "full")
     first = min(r.monotonic_ns for r in records) / S
     assert 1000 + DWELL_S[0] <= first + 0.2 <= 1000 + DWELL_S[1] + 1.2
 
 
-def test_the_circle_that_many_rides_show_does_not_have_home_in_its_middle() -> None:
+def test_the_circle_that_many_rides_show_does_not_have_home_in_its_middle():
     """The attacker fits a circle to the last points before silence, and takes its middle for the home."""
     misses = []
     for n in range(10):
@@ -195,13 +191,13 @@ def _middle_of_circle(points: list[tuple[float, float]]) -> tuple[float, float]:
     return points[0][0] + y / METRES_A_DEGREE, points[0][1] + x / METRES_A_DEGREE / squeeze
 
 
-def test_the_hidden_circle_is_the_same_after_a_restart_and_another_with_another_key() -> None:
+def test_the_hidden_circle_is_the_same_after_a_restart_and_another_with_another_key():
     track = ride(HOME, 0, 5)
     seconds = [tuple(r.monotonic_ns for r in told(track, [HOME], "full", key=key)) for key in (KEY, KEY, KEY[::-1])]
     assert seconds[0] == seconds[1] != seconds[2]
 
 
-def test_dithering_at_the_edge_tells_little() -> None:
+def test_dithering_at_the_edge_tells_little():
     edge = [(n * 1.0 + 1000, *_at(600 + 100 * math.sin(n / 5)), 5.0) for n in range(2000)]
     far = [(500.0 + n, *_at(3000), 5.0) for n in range(60)]
     records = told(far + edge, [HOME], "full")
@@ -215,7 +211,7 @@ def _at(north_m: float) -> tuple[float, float]:
     return point.latitude_deg, point.longitude_deg
 
 
-def test_no_event_and_no_speed_tells_what_the_receiver_does_at_home() -> None:
+def test_no_event_and_no_speed_tells_what_the_receiver_does_at_home():
     speeds: list[Record] = []
     observer = Observer(Privacy("full", 0.01, Zones([HOME], KEY, Random(1))), utc_ns, 5.0, speeds.append)
     records = []
@@ -228,7 +224,7 @@ def test_no_event_and_no_speed_tells_what_the_receiver_does_at_home() -> None:
     assert observer.state((1000 + 188) * S, connected=True).state == "private"
 
 
-def test_the_key_is_ours_alone_and_a_disk_that_takes_none_is_told(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_ours_alone_and_a_disk_that_takes_none_is_told(tmp_path, caplog):
     file = tmp_path / "spool" / "zones.key"
     key = own_key(file)
     assert own_key(file) == key
@@ -242,6 +238,6 @@ def test_the_key_is_ours_alone_and_a_disk_that_takes_none_is_told(tmp_path, capl
     assert "differently at each start" in caplog.text
 
 
-def test_rounding_keeps_to_the_poles_and_the_date_line() -> None:
+def test_rounding_keeps_to_the_poles_and_the_date_line():
     assert rounded(Point(89.999, 179.999), 0.03) == Point(90.0, 180.0)
     assert rounded(Point(-51.897, -8.4717), 0.01) == Point(-51.9, -8.47)

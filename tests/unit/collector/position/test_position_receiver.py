@@ -46,7 +46,7 @@ class Kept:
         return [r for r in self.records if r.measurement == measurement]
 
 
-def test_fixes_become_records(server: FakeGpsd) -> None:
+def test_fixes_become_records(server):
     begun_ns = time.monotonic_ns()
     kept = Kept(RunningGpsd("127.0.0.1", server.port))
     server.say(b'{"class":"SKY","device":"d","hdop":1.1,"nSat":9,"uSat":7}\r\n{"class":"TP')
@@ -64,7 +64,7 @@ def test_fixes_become_records(server: FakeGpsd) -> None:
     kept.receiver.stop()
 
 
-def test_nobody_there_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_nobody_there_is_told_once(monkeypatch, caplog):
     monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -83,7 +83,7 @@ def test_nobody_there_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     assert kept.state.state == "no_gpsd"
 
 
-def test_a_receiver_of_records_that_fails_ends_nothing(server: FakeGpsd, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_receiver_of_records_that_fails_ends_nothing(server, caplog):
     kept = Kept(RunningGpsd("127.0.0.1", server.port))
     failing = [True]
 
@@ -123,9 +123,7 @@ def started(log: Path) -> list[list[str]]:
     return [line.split() for line in log.read_text().splitlines()]
 
 
-def test_our_own_gpsd_is_started_for_its_device_again_when_it_dies_and_ended(
-    fake_gpsd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_gpsd_is_started_for_its_device_again_when_it_dies_and_ended(fake_gpsd, tmp_path, monkeypatch):
     monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.0)
     device = tmp_path / "ttyACM0"
     own = Gpsd(lambda: str(device))
@@ -156,7 +154,7 @@ def test_our_own_gpsd_is_started_for_its_device_again_when_it_dies_and_ended(
         assert not Path(f"/proc/{row[0]}").exists()
 
 
-def test_our_own_gpsd_ends_with_the_thread_that_started_it(fake_gpsd: Path, tmp_path: Path) -> None:
+def test_our_own_gpsd_ends_with_the_thread_that_started_it(fake_gpsd, tmp_path):
     """As after a kill of the collector: nobody calls stop."""
     own = Gpsd(lambda: str(tmp_path))
 
@@ -175,7 +173,7 @@ def test_our_own_gpsd_ends_with_the_thread_that_started_it(fake_gpsd: Path, tmp_
     own.stop()
 
 
-def test_a_missing_gpsd_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gpsd_is_one_line(monkeypatch):
     monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
     with pytest.raises(GpsdMissingError, match="no-such-gpsd is missing; hint: install the package gpsd"):
         Gpsd(lambda: None)

@@ -57,12 +57,12 @@ def test_the_estimate_is_the_smaller_of_two_averages_by_download_time():
     assert throughput.bit_per_s == pytest.approx(slower)
 
 
-@pytest.mark.parametrize(("mbit_per_s", "index"), [(0.5, 0), (2.2, 0), (2.23, 1), (4.44, 1), (4.45, 2), (99, 2)])
-def test_throughput_takes_what_nine_tenths_allow(mbit_per_s, index):
-    rule = ThroughputRule(LADDER)
-    assert ask(rule, 0).index == 0
-    rule.loaded(loaded(mbit_per_s=mbit_per_s, seconds=2))
-    assert ask(rule, 0).index == index
+def test_throughput_takes_what_nine_tenths_allow():
+    for mbit_per_s, index in ((0.5, 0), (2.2, 0), (2.23, 1), (4.44, 1), (4.45, 2), (99, 2)):
+        rule = ThroughputRule(LADDER)
+        assert ask(rule, 0).index == 0
+        rule.loaded(loaded(mbit_per_s=mbit_per_s, seconds=2))
+        assert ask(rule, 0).index == index
 
 
 GP = math.log(4) / (16 / 10 - 1)

@@ -39,15 +39,12 @@ def test_it_starts_stalls_goes_on_and_ends():
     played.advance(20)
     assert (played.state, played.ended_s, played.played_s) == ("ended", 14, 8)
     assert played.stalled_s == 3.5
-
-
-def test_the_end_of_the_film_needs_no_full_buffer_and_is_no_stall():
-    played = Playback(startup_s=10, resume_s=10)
-    played.add(1, 4)
-    played.all_loaded(2)
-    assert (played.state, played.started_s) == ("playing", 2)
-    played.advance(6)
-    assert (played.state, played.ended_s, played.stalls) == ("ended", 6, [])
+    short = Playback(startup_s=10, resume_s=10)
+    short.add(1, 4)
+    short.all_loaded(2)
+    assert (short.state, short.started_s) == ("playing", 2), "the end of the film needs no full buffer"
+    short.advance(6)
+    assert (short.state, short.ended_s, short.stalls) == ("ended", 6, [])
 
 
 def test_given_up_within_a_stall_it_counts_until_then():
@@ -293,8 +290,7 @@ def test_while_nothing_changes_it_is_told_at_its_interval_and_not_at_each_look(m
 
 def test_the_end_is_told_once_and_the_thread_is_gone_also_when_the_play_failed(monkeypatch):
     monkeypatch.setattr(play, "EVERY_S", 1e9)
-    player, stream = Scripted(), io.StringIO()
-    before = set(threading.enumerate())
+    player, stream, before = Scripted(), io.StringIO(), set(threading.enumerate())
 
     def fail():
         with PlaybackRecords(Output(stream, Stop()), player.play, player.glimpse):
@@ -324,7 +320,7 @@ MEASURED = {
 }
 
 
-def test_a_plays_record_keeps_the_schema_and_counts_segments():
+def test_a_plays_record_keeps_the_schema_and_counts_segments_also_where_nothing_came():
     play = Play(Playback(2, 2), time.monotonic_ns(), "mptcp", "a", shown=[None, None])
     fields = play_fields(MEASURED, play, whole=True, content="c/m.mpd")
     record = Record.make("dash", {"kind": "mptcp", "path": "a", "rule": "bba"}, fields, 1)
@@ -334,10 +330,7 @@ def test_a_plays_record_keeps_the_schema_and_counts_segments():
     assert record.fields["goodput_bit_per_s"] == 1234.568
     assert record.fields["play_s"] == 9.0
     assert "startup_delay_ms" not in record.fields  # it never began: absent, and no 0
-
-
-def test_a_play_of_which_nothing_came_is_a_record_too():
-    play = Play(Playback(2, 2), time.monotonic_ns(), "tcp", "b")
-    record = Record.make("dash", {}, play_fields(None, play, whole=False, content="c/m.mpd"), 1)
+    nothing = Play(Playback(2, 2), time.monotonic_ns(), "tcp", "b")
+    record = Record.make("dash", {}, play_fields(None, nothing, whole=False, content="c/m.mpd"), 1)
     assert (record.fields["whole"], record.fields["segments"]) == (False, 0)
     assert {"startup_delay_ms", "bitrate_bit_per_s"}.isdisjoint(record.fields)

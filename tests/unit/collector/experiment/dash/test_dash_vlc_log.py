@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import said
 from tandem.experiment.dash.connection import FetchError
 from tandem.experiment.dash.vlc import Account, Event, parse, read
 
@@ -90,12 +91,9 @@ def test_a_play_ended_from_outside_keeps_its_open_stall():
     filling = hear((1.0, "ready", ""), (2.0, "position", "500000"), (2.5, "buffering", ""))
     filling.give_up(4.0)
     assert [(s.start_s, s.duration_s) for s in filling.stalls] == [(1.5, 2.5)]
-
-
-def test_nothing_is_made_of_a_log_without_the_words():
-    account = hear((1.0, "error", "no suitable demux"), (2.0, "end", ""))
-    account.give_up(3.0)
-    assert (account.started_s, account.ended_s, account.stalls, account.error) == (None, None, [], "no suitable demux")
+    nothing = hear((1.0, "error", "no suitable demux"), (2.0, "end", ""))
+    nothing.give_up(3.0)
+    assert (nothing.started_s, nothing.ended_s, nothing.stalls, nothing.error) == (None, None, [], "no suitable demux")
 
 
 LINES = st.one_of(
@@ -131,12 +129,6 @@ def test_a_players_request_is_taken_apart():
     target, part = parse(b"GET /v1/content/film/1.m4s HTTP/1.1\r\nHost: x\r\nRange: bytes=5-9\r\n\r\n")
     assert (target, part.first, part.last) == ("/v1/content/film/1.m4s", 5, 9)
     assert parse(b"GET /a HTTP/1.0\r\nrange: bytes=0-\r\n\r\n") == ("/a", None)
-    for bad in (
-        b"POST / HTTP/1.1\r\n\r\n",
-        b"GET http://x/ HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nRange: bytes=9-5\r\n\r\n",
-        b"GET / HTTP/1.1\r\nRange: bytes=5-\r\n\r\n",
-        b"\r\n\r\n",
-    ):
-        with pytest.raises(FetchError, match=r"^VLC: "):
-            parse(bad)
+    bad = [b"POST / HTTP/1.1\r\n\r\n", b"GET http://x/ HTTP/1.1\r\n\r\n", b"\r\n\r\n"]
+    bad += [b"GET / HTTP/1.1\r\nRange: bytes=%s\r\n\r\n" % part for part in (b"9-5", b"5-")]
+    assert [raw for raw in bad if not said(FetchError, parse, raw).startswith("VLC: ")] == []

@@ -17,7 +17,7 @@ RULE = SYSTEM / "50-tandem-modemmanager.rules"
 ACTIONS = ["org.freedesktop.ModemManager1.Device.Control", "org.freedesktop.ModemManager1.Location"]
 
 
-def test_the_rule_runs_and_leaves_everything_else_to_others() -> None:
+def test_the_rule_runs_and_leaves_everything_else_to_others():
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node here to run polkit's language with")
@@ -33,7 +33,7 @@ def test_the_rule_runs_and_leaves_everything_else_to_others() -> None:
     ]
 
 
-def test_modemmanager_has_such_actions() -> None:
+def test_modemmanager_has_such_actions():
     program = os.environ.get("TANDEM_MODEMMANAGER") or str(
         SYSTEM.parents[1] / "build/modemmanager/usr/sbin/ModemManager"
     )
@@ -44,7 +44,7 @@ def test_modemmanager_has_such_actions() -> None:
     assert set(ACTIONS) <= set(known)
 
 
-def test_the_bus_policy_allows_one_method_to_one_user() -> None:
+def test_the_bus_policy_allows_one_method_to_one_user():
     policies = ElementTree.parse(SYSTEM / "tandem-modemmanager.conf").getroot().findall("policy")  # noqa: S314 - our own file
     assert [p.attrib for p in policies] == [{"user": "tandem"}]
     assert [(a.tag, a.attrib["send_member"]) for a in policies[0]] == [("allow", "GetCellInfo")]
