@@ -90,7 +90,7 @@ class RunningKit:
     @contextmanager
     def ruled(self, namespace: str, chain: str) -> Iterator[None]:
         """While this is open, nftables there has this chain, in a table of its own."""
-        self.rig.topology.run(namespace, ["nft", "-f", "-"], f"table inet ruled {{ {chain} }}")
+        self.rig.topology.run(namespace, ["nft", "-f", "-"], f"table inet ruled {{\n{chain}\n}}\n")
         try:
             yield
         finally:
