@@ -15,7 +15,7 @@ import pytest
 from riding import HOUR, START, Riding, S, commute, driven
 
 from support.serve_on_loopback import await_ready, tandem_server, wait_for, working
-from tandem_server.derived.series import CONSUMER, Derived, DerivedSeries, Making, Span
+from tandem_server.derived.series import CONSUMER, Derived, DerivedSeries, Making, Span, duration_s
 from tandem_server.registry import CONSUMERS, Debounce, Registry, late_hours
 from tandem_server.schema.derived import DERIVED_POLICIES, RSRP_EDGES_DBM
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
@@ -303,3 +303,10 @@ def test_where_the_native_pass_is_not_built_a_worker_does_the_rest(config):
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "captures are not analysed when they come: the native pass over captures is not built; hint: " in said
+
+
+def test_a_retention_is_read_as_the_database_writes_it_or_refused():
+    assert (duration_s("168h0m0s"), duration_s("90m0s"), duration_s("0s")) == (168 * 3600, 5400, 0)
+    for text in ("", "7", "1m1h", "-1h0m0s"):
+        with pytest.raises(ValueError, match="is no duration"):
+            duration_s(text)

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from support.v094_tree import Connection
 from tandem.mptcp_abi import v094
 from tandem_server.endpoint import listener as module
 from tandem_server.endpoint import sockets
@@ -16,6 +17,7 @@ from tandem_server.endpoint.sockets import (
     OptionsError,
     apply_accepted,
     effective,
+    handshake_seen,
     negotiate,
     read_environment,
 )
@@ -80,6 +82,34 @@ def test_the_listener_is_a_tcp_socket_that_asks_for_multipath_and_a_kernel_where
         listen("127.0.0.1", 0)
     listen("127.0.0.1", 0, multipath=False).close()
     assert family_of("127.0.0.1", multipath=True) == ("127.0.0.1", socket.AF_INET)
+
+
+@pytest.fixture
+def connection():
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        accepted = listener.accept()[0]
+        with accepted:
+            yield accepted, client
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(("value", "word"), [(1, "native"), (0, "none")])
+def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection, monkeypatch, tmp_path, value, word):
+    (tmp_path / "snmp").write_text(f"{'MPCapableSYNRX':32}\t17\n")
+    monkeypatch.setattr(sockets, "_V094_COUNTERS", tmp_path / "snmp")
+    real = socket.socket.getsockopt
+    monkeypatch.setattr(
+        socket.socket,
+        "getsockopt",
+        lambda made, level, option, *size: value if (level, option) == (6, 42) else real(made, level, option, *size),
+        raising=False,
+    )
+    # The newest subflow is listed first; the handshake was the oldest's.
+    rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
+    Connection(rows, monkeypatch)
+    seen = handshake_seen(connection[0])
+    assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
+    assert (seen["handshake_rtt_ms"] == 1.0) == (word == "native")
 
 
 def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monkeypatch):
