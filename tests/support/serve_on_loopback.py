@@ -137,8 +137,8 @@ def end(process):
 def working(folder):
     """A worker that works."""
     process = start(folder, "worker")
-    await_ready(process, "worker")
     try:
+        await_ready(process, "worker")
         yield process
     finally:
         status = end(process)
@@ -151,9 +151,12 @@ def whole_server(folder, change=lambda _folder: None, kind=Server):
     ports = lay_out(folder)
     change(folder)
     served = kind(folder, *ports, start(folder), (folder / "token").read_text().strip())
-    await_ready(served.process, "endpoint")
-    yield served
-    assert end(served.process) == 0
+    try:
+        await_ready(served.process, "endpoint")
+        yield served
+    finally:
+        status = end(served.process)  # a test may have started it again
+    assert status == 0
 
 
 @contextlib.contextmanager
@@ -168,7 +171,10 @@ def gateway_alone(folder, more="", kind=Server):
     added = command("probe", "add", "probe-1", "--config", folder / "server.toml", "--token-file", folder / "token")
     assert added == (0, "", "")
     process = start(folder, "gateway")
-    await_ready(process, "gateway")
-    yield kind(folder, port, 0, 0, 0, process, (folder / "token").read_text().strip())
-    assert end(process) == 0
+    try:
+        await_ready(process, "gateway")
+        yield kind(folder, port, 0, 0, 0, process, (folder / "token").read_text().strip())
+    finally:
+        status = end(process)
+    assert status == 0
     assert "Traceback" not in (folder / "serve.log").read_text()
