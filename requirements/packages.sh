@@ -127,6 +127,7 @@ programs_of_tests() { # programs_of_tests test|lab|all: unpacked into build/; a 
     vlc_player
     cloud_init
     [ "$1" != lab ] || return 0
+    grafana_types
     validators
     virtual_machine
     provisioning_targets

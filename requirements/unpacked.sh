@@ -229,6 +229,26 @@ provisioning_targets() {
     as_root env PATH="$PATH:/usr/sbin:/sbin" PYTHONDONTWRITEBYTECODE=1 $targets_maker >/dev/null || die "the targets for playbooks could not be made; the line above says why"
 }
 
+# --- Grafana's types: for a test of the boards -----------------------------------------------------------------------
+
+grafana_types() { # npm's packages of dashboards/types; without npm or a network the test that needs them skips, and says so
+    if cmp -s "$here/dashboards/types/package-lock.json" "$build/types/package-lock.json" && [ -d "$build/types/node_modules" ]; then return; fi
+    if ! has npm; then
+        say "there is no npm here: the test that holds the boards against Grafana's types skips (package npm, if you want it)"
+        return
+    fi
+    say "taking Grafana's types from npm into build/types (pinned, hashes checked, no script runs)"
+    rm -rf "$build/types.tmp"
+    mkdir -p "$build/types.tmp"
+    cp "$here/dashboards/types/package.json" "$here/dashboards/types/package-lock.json" "$build/types.tmp"
+    if (cd "$build/types.tmp" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null); then
+        keep_unpacked "$build/types.tmp" types
+    else
+        say "not to be had: the test that holds the boards against Grafana's types skips"
+        rm -rf "$build/types.tmp"
+    fi
+}
+
 # --- what kit starts ---------------------------------------------------------------------------------------------------
 
 find_programs() { # sets and exports them, empty where there is none, and PATH with .venv's programs

@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import time
 import uuid
 
@@ -12,7 +11,7 @@ from support.offers import offer_of
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 from tandem_dashboards import boards
-from tandem_dashboards.grafana.macros import Range, range_of
+from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.influx import Influx as Reading
 from tandem_dashboards.query_runner import run_board
 from tandem_server.derived.own_series import ExpectedSeries, LedgerSeries, MachineSeries
@@ -20,7 +19,6 @@ from tandem_server.derived.rollups import HOUR_S, Rollups, Span
 from tandem_server.ingest.meter import GatewaySeries, Meter
 from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import Registry
-from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx
 from tandem_server.store.preparing import READER, Kept, prepare
 from tandem_server.store.private import account_password
@@ -152,24 +150,6 @@ def test_every_query_has_rows(reading, name, since_s):
         if not a.rows and not NOBODY_IS & {a.query.alias, a.query.name}
     ]
     assert silent == []
-
-
-@pytest.mark.parametrize("name", boards.BOARDS)
-def test_over_half_a_year_no_figure_is_worked_out_of_all_raw_records(reading, name):
-    """That would take minutes in the field. One run's, the last minutes' and the server's own are few."""
-    database, now_ms = reading
-    span = range_of("now-6M", "now", now_ms)
-    picked, answers = run_board(json.loads(boards.load(name).to_text()), database, span)
-    assert answers
-    for answer in answers:
-        assert answer.error is None, (answer.query.name, answer.error, answer.text)
-        figures = re.search(r"\b(mean|percentile|stddev|spread|median|sum|count)\(", answer.text)
-        few = re.search(r'"(run|pair)" *=~? |\bnow\(\)', answer.text) or span.influxql not in answer.text
-        raw = set(re.findall(r'FROM (?:"kept"\.)?"([a-z_]+)"', answer.text))
-        of_probes = {one for one in raw & ROLLUPS.keys() if "probe" in ROLLUPS[one].tags}
-        assert few or not (figures and of_probes), (answer.query.name, answer.text)
-    if "resolution" in picked:
-        assert picked["resolution"].values == ("hour",)
 
 
 def rows(reading, board, panel, ref="A"):

@@ -38,7 +38,7 @@ UNTOLD_PLAN_BYTES, LONGEST_MONTH = 10_000_000_000, 31
 QUESTION_BYTES = 2 * (20 + 8 + 72)
 """A round trip's question and answer on the wire, headers of IPv4 and UDP counted; with IPv6 40 more."""
 RECORD_BYTES = 44
-"""A round trip's record on its way to the server: what it adds to a second's gzipped batch of two polls (measured: the median)."""
+"""A round trip's record on its way to the server: what it adds to a second's gzipped batch (tests/bench/bench_round_trips.py)."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What a text may be: each returns what is wrong with it, None when nothing.
