@@ -194,6 +194,20 @@ def of_push(kit: RunningKit, push: str) -> list[dict[str, Any]]:
     return [m for m in told if m.get("campaign", {}).get("push") == push]
 
 
+def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_back(kit: RunningKit) -> None:
+    reset = "type filter hook output priority 0; tcp dport 8443 reject with tcp reset;"
+    with kit.ruled("probe", f"chain off {{ {reset} }}"):
+        one = push(kit, "second", "bytes = 200_000", 1)
+
+        def trouble() -> bool:
+            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", *kit.probe_config))
+            return told["queue"]["trouble"] is not None
+
+        awaited("the probe says that the server does not answer", trouble)
+        assert reaches(kit, one, "queued")()
+    awaited("the campaign is done", reaches(kit, one, "done"))
+
+
 def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: RunningKit) -> None:
     one = push(kit, "endless", "seconds = 3000", 5)
     awaited("it runs", lambda: kit.status()["run"] is not None and reaches(kit, one, "running")())

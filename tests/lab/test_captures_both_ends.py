@@ -3,9 +3,11 @@ by the real tcpdump, with whose own reading the shares are compared."""
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ import pytest
 from support.emulated_links import RadioPair, find_link, radio_pair
 from support.experiment_process import Run, parameters
 from support.experiment_process import run as run_experiment
-from support.standalone_endpoint import MEASUREMENT_PORT, lone_endpoint
+from support.standalone_endpoint import MEASUREMENT_PORT, SOURCES, lone_endpoint
 from support.two_paths import SERVER, why_not
 from tandem.capture import Budget, Capture, stop_all
 from tandem_server.analysis.evaluate import Evaluation, evaluate
@@ -143,6 +145,44 @@ def test_what_was_lost_on_the_way_is_in_the_senders_capture_and_in_its_shares(ri
         {path: sent[end] / sent.total() for path, end in by_path.items()}
     )
     assert not any("captures" in line for line in found.missing)
+
+
+def test_each_load_of_a_page_has_the_shares_of_its_own_session(rig: Rig, tmp_path: Path) -> None:
+    build = [
+        "page",
+        "build",
+        "--name",
+        "plain",
+        "--scheme",
+        "http",
+        "--objects",
+        "8",
+        "--bytes",
+        "600000",
+        "--origins",
+        "2",
+    ]
+    argv = [sys.executable, "-m", "tandem_server", *build, "--config", str(rig.folder / "server.toml")]
+    subprocess.run(argv, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, timeout=240)
+    server = {**rig.server, "capture": True}
+    wanted = {"run": RUN, "kind": "mptcp", "path": "a", "pages": "plain", "browser": "none", "repetitions": 2}
+    line = run_experiment(rig.pair, "pageload", parameters(server, **wanted))
+    assert line["failure"] is None
+    own = tmp_path / "probe/probe-1"
+    (own / "captures/server").mkdir(parents=True)
+    expected = {}
+    for entry in line["server_captures"]:
+        (row,) = [one for one in rig.kept(RUN) if one.name == entry["name"]]
+        shutil.copy(rig.folder / "traces" / row.place, own / entry["name"])
+        sent = payload(own / entry["name"])
+        by_path = {path: sum(n for end, n in sent.items() if BY_ADDRESS[end[0]] == path) for path in "ab"}
+        expected[entry["session"]] = {path: n / sent.total() for path, n in by_path.items() if n}
+    told = {"experiment": {"name": "pageload"}, "paths": ["a", "b"], "parameters": {"kind": "mptcp", "path": "a"}}
+    found = evaluated(tmp_path, told | {"result": line["result"], "server_captures": line["server_captures"]})
+    (facts,) = found.results.runs
+    assert len(expected) == 2
+    assert {session: pytest.approx(shares) for session, shares in expected.items()} == facts.result[SENDER_SHARES]
+    assert [row["session"] in expected for row in facts.listed("loads")] == [True, True]
 
 
 def test_an_upload_has_the_shares_of_the_probes_own_captures(rig: Rig, tmp_path: Path) -> None:

@@ -184,6 +184,13 @@ def test_bandwidth_over_paths_shaped_to_a_ratio_is_recorded_phase_by_phase(kit: 
     assert row["records"]["aggregation"] == {"promised": 1, "arrived": 1}
 
 
+def test_what_the_kernel_lacks_is_refused_plainly(kit: RunningKit) -> None:
+    running = kit.experiment("--sysctl", "net.ipv4.tcp_nosuch=1", name="handshake")
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 3
+    assert "sysctl net.ipv4.tcp_nosuch: this kernel has none, or hides it" in errors
+
+
 def under_way(kit: RunningKit) -> bool:
     return bool((kit.status()["run"] or {}).get("runs"))
 

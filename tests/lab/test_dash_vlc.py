@@ -1,6 +1,7 @@
 """VLC as the player: the real one, against a scripted server; and programs in its place that fail as it might."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,8 @@ from dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
 
 from support.experiment_process import Run
 from support.two_paths import PATHS, REPOSITORY, SERVER, await_true, lab, up, why_not
-from tandem_server.content.presentation import Rung, build_encoded, find_ffmpeg
+from tandem_server.cli.main import main as server
+from tandem_server.content.presentation import LADDER, Rung, build_encoded, find_ffmpeg
 
 FILM = (Rung("v0", 100_000, 256, 144), Rung("v1", 800_000, 426, 240))
 
@@ -59,6 +61,7 @@ def film(into: Path, seconds: int) -> Path:
 NO_VLC, NO_LAB = why_no_vlc(), why_not()
 needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))
 SECONDS = 14
+CAMPAIGNS = REPOSITORY / "docs/campaigns/campaigns.md"
 SOON = {"startup_buffer_s": 1, "resume_buffer_s": 1}
 
 
@@ -142,8 +145,19 @@ def test_vlc_goes_over_both_paths_within_the_session(tmp_path, content):
         up(made)
         endpoint = made.server.inside(lambda: DashEndpoint(served(content, lambda *_: 0.1), 262, ""))
         try:
-            asked = {"host": SERVER, "enter": made.probe.enter, "kind": "mptcp", "path": "b", "paths": PATHS}
-            told = play(endpoint, tmp_path, player="vlc", mpd="1s-number.mpd", seconds=4, **asked, **SOON)
+            told = play(
+                endpoint,
+                tmp_path,
+                host=SERVER,
+                enter=made.probe.enter,
+                player="vlc",
+                mpd="1s-number.mpd",
+                kind="mptcp",
+                path="b",
+                paths=PATHS,
+                seconds=4,
+                **SOON,
+            )
             opened = endpoint.opened[0]
         finally:
             endpoint.close()
@@ -177,6 +191,43 @@ def test_a_manifest_that_vlc_misreads_is_a_recorded_failure(tmp_path, content):
         told = play(endpoint, tmp_path, player="vlc", mpd="1s-list.mpd", **SOON)
         assert len(endpoint.asked) < 12
     assert "again and again: it cannot follow this manifest" in told["failure"]["reason"]
+
+
+@pytest.mark.skipif(find_ffmpeg() is None, reason="no ffmpeg to encode with; ./kit test --all installs it")
+def test_a_video_of_ones_own_becomes_content_by_the_printed_command(tmp_path, capsys):
+    source = ["-f", "lavfi", "-i", "testsrc2=size=426x240:rate=24:duration=1"]
+    subprocess.run([str(find_ffmpeg()), "-v", "error", *source, str(tmp_path / "bbb.mp4")], check=True, timeout=120)
+    (tmp_path / "server.toml").write_text('[content]\nfolder = "films"\n')
+    printed = re.findall(r"tandem-server (dash build --name bbb --video \S+?)[`\s]", CAMPAIGNS.read_text())
+    words = [str(tmp_path / word) if word.endswith(".mp4") else word for word in printed[0].split()]
+    short = ("--seconds", "1", "--segments", "1")
+    assert server(["dash", "build", *words[2:], "--config", str(tmp_path / "server.toml"), *short]) == 0
+    assert "bbb: 1 s, segments of 1 s" in capsys.readouterr().out
+    film = tmp_path / "films" / "bbb"
+    told = re.findall(r'<Representation id="(v[0-9])"[^>]* height="([0-9]+)"', (film / "1s-number.mpd").read_text())
+    assert {name: int(height) for name, height in told} == {rung.id: rung.height for rung in LADDER}
+    assert all((film / "1s" / rung.id / "00001.m4s").stat().st_size > 0 for rung in LADDER)
+
+
+BAD = [
+    (Answer(b"<MPD"), "MPD: line 1: no XML"),
+    (Answer(b'<MPD type="dynamic"/>'), "only stored ones are played"),
+    (
+        Answer(manifest((1,), 1, 1).replace(b"<Period>", b"<BaseURL>http://192.0.2.1/</BaseURL><Period>")),
+        "is not on this server",
+    ),
+    (Answer(b"none", status=404), "HTTP 404 none"),
+]
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+def test_a_manifest_that_cannot_be_followed_is_a_recorded_failure(tmp_path):
+    for answer, reason in BAD:
+        with serving(lambda *_, answer=answer: answer) as endpoint:
+            told = play(endpoint, tmp_path, player="vlc", attempts=1, deadline_s=240)
+        assert reason in told["failure"]["reason"], answer
+        assert told["result"] is None, answer
 
 
 @needs_vlc

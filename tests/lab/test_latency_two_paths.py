@@ -37,6 +37,24 @@ def stream(found: dict[str, Any], path: str, loaded: bool) -> dict[str, Any]:
     return next(s for s in found["result"]["streams"] if (s["path"], s["loaded"]) == (path, loaded))
 
 
+def test_each_path_idle_and_loaded(timed):
+    idle = timed.run("latency", load="none", linger_s=60)
+    loaded = timed.run("latency", load="only")
+    assert [len(found["result"]["streams"]) for found in (idle, loaded)] == [2, 2]
+    for path in "ab":
+        alone, beside = stream(idle, path, False), stream(loaded, path, True)
+        assert (alone["sent"], alone["received"], alone["lost_up"], alone["lost_down"]) == (50, 50, 0, 0)
+        assert alone["rtt_ms"]["p50"] > 0
+        assert alone["up_variation_ms"]["p1"] >= 0
+        # Loaded, the link's queue may drop any of them: loss is asserted idle only.
+        assert beside["load_goodput_bit_per_s"] > 0
+        assert beside["load_error"] is None
+    clock = idle["result"]["clock"]
+    assert clock["absolute"] is (clock["error_ms"] is not None)
+    assert (stream(idle, "a", False)["up_ms"] is None) is not clock["absolute"]
+    assert idle["result"]["bytes_by_path"]["a"]["sent"] == 50 * 100
+
+
 def test_loss_is_told_by_its_direction(timed):
     """A quarter is lost on a's way up, a tenth on b's way down."""
     drop(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -78,6 +79,18 @@ def lab() -> Iterator[Twins]:
         yield made
 
 
+def test_the_address_it_has_is_kept_alive(lab, tmp_path):
+    """The modem's lease says so: it was asked for again from behind the NAT."""
+    with giving(lab, HOST, tmp_path, "--dhcp-authoritative"):
+        following = Following(lab)
+        try:
+            await_true(lambda: HOST in (tmp_path / HOST).read_text(), 60, "the lease")
+            assert following.inside() == ([HOST], [MODEM])
+            assert [e for e in following.events if "now" in e.detail] == []
+        finally:
+            following.close()
+
+
 @pytest.mark.parametrize("server", [["--dhcp-authoritative"], []], ids=["that refuses", "that keeps silent"])
 def test_another_address_is_taken(lab, tmp_path, server):
     with giving(lab, OTHER, tmp_path, *server), lab.pages():
@@ -111,3 +124,21 @@ def test_a_modem_that_began_anew_is_asked_when_its_link_is_back(lab, tmp_path):
     finally:
         if following is not None:
             following.close()
+
+
+def test_where_nobody_answers_all_stays(lab):
+    modem = lab.modems["b"]
+    chain = "chain in { type filter hook prerouting priority 0; udp dport 67 counter name questions; }; "
+    modem.run(f"nft 'table ip seen {{ counter questions {{ }}; {chain}}}'")
+
+    def questions() -> int:
+        listed = json.loads(modem.run("nft -j list counter ip seen questions"))
+        return next(row["counter"]["packets"] for row in listed["nftables"] if "counter" in row)
+
+    following = Following(lab)
+    try:
+        await_true(lambda: questions() >= 3, 60, "three questions")
+        assert following.inside() == ([HOST], [MODEM])
+        assert following.paths.addresses["b"] == Nat(1).address
+    finally:
+        following.close()

@@ -1,4 +1,4 @@
-"""Files of runs go to the real server, over the bench's Wi-Fi: while it is cut, while a run is measured, after kill -9."""
+"""Files of runs go to the real server, over the bench's Wi-Fi: while it is cut, while chunks are corrupted, after kill -9."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import gzip
 import hashlib
 import json
 import random
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.running_kit import RunningKit, awaited, running_kit
+from support.running_kit import REPOSITORY, RunningKit, awaited, running_kit
 from tandem.app.daemon.status_socket import NoCollectorError, ask
-from tandem_bench.run.programs import Owner
+from tandem_bench.run.programs import READY_S, Owner
+from tandem_bench.topology.spec import SERVER_NAME
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 TRACES = '\n[traces]\nnight = "off"\nstill_for_s = 0\nkeep = "until_received"\nencoding = "{encoding}"\n'
+PROXY_PORT = 9443
 CAMPAIGN = """\
 format = "tandem-campaign-file/1"
 name = "captured"
@@ -68,8 +73,9 @@ def at_the_server(kit: RunningKit) -> dict[str, Path]:
 
 def sent_over_wifi(kit: RunningKit) -> int:
     """Bytes as the kernel counts them on the interface, all headers included, Ethernet's too."""
-    shown = json.loads(kit.run("probe", "ip", "-s", "-j", "link", "show", "wlan0"))
-    return int(shown[0]["stats64"]["tx"]["bytes"])
+    shown = kit.rig.command("probe", ["ip", "-s", "-j", "link", "show", "wlan0"])
+    done = subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20)
+    return int(json.loads(done.stdout)[0]["stats64"]["tx"]["bytes"])
 
 
 def upload_bytes(kit: RunningKit) -> dict[str, int]:
@@ -112,6 +118,100 @@ def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
     assert used["wifi"] < whole
 
 
+@contextlib.contextmanager
+def corrupted(kit: RunningKit, log: Path) -> Iterator[None]:
+    """Uploads go through the proxy that corrupts one chunk in fifty."""
+    tls, script = kit.folder / "server" / "tls", REPOSITORY / "tests/lab/corrupting_proxy.py"
+    argv = [sys.executable, str(script), str(PROXY_PORT)]
+    argv += [str(tls / name) for name in ("server.pem", "server.key", "ca.pem")] + [SERVER_NAME, "8443", str(log)]
+    proxy = kit.programs.start("proxy", kit.rig.command("server", argv), READY_S)
+    redirect = (
+        "add table inet by",
+        "add chain inet by in { type nat hook prerouting priority -100 ; }",
+        f"add rule inet by in tcp dport 8443 redirect to :{PROXY_PORT}",
+    )
+    try:
+        for line in redirect:
+            subprocess.run(kit.rig.command("server", ["nft", line]), check=True, capture_output=True)
+        yield
+    finally:
+        subprocess.run(kit.rig.command("server", ["nft", "delete table inet by"]), check=False, capture_output=True)
+        kit.programs.end(proxy)
+
+
+CUTS = {
+    "silence": [
+        "add table inet cut",
+        "add chain inet cut out { type filter hook output priority 0 ; }",
+        'add rule inet cut out oifname "wlan0" drop',
+    ],
+    "reset": [
+        "add table inet cut",
+        "add chain inet cut out { type filter hook output priority 0 ; }",
+        'add rule inet cut out oifname "wlan0" meta l4proto tcp reject with tcp reset',
+    ],
+}
+
+
+@contextlib.contextmanager
+def wifi_cut(kit: RunningKit, kind: str) -> Iterator[None]:
+    for line in CUTS[kind]:
+        subprocess.run(kit.rig.command("probe", ["nft", line]), check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(kit.rig.command("probe", ["nft", "delete table inet cut"]), check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def cut_every_few_seconds(kit: RunningKit) -> Iterator[list[str]]:
+    """The Wi-Fi carries nothing for six tenths of a second, four times, every four seconds: its packets vanish, or its connections are
+    reset, in turn. What was done."""
+    done, end = list[str](), threading.Event()
+
+    def cut() -> None:
+        while len(done) < 4 and not end.wait(3.4):
+            kind = ("silence", "reset")[len(done) % 2]
+            with wifi_cut(kit, kind):
+                done.append(kind)
+                end.wait(0.6)
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    try:
+        yield done
+    finally:
+        end.set()
+        thread.join()
+
+
+def test_a_link_cut_every_few_seconds_that_corrupts_a_chunk_in_fifty(
+    kit: RunningKit, tmp_path: Path, record_property: Callable[..., None]
+) -> None:
+    """Random bytes, so that deflating helps nothing."""
+    content = random.Random(5).randbytes(40 * 256 * 1024)
+    log = tmp_path / "corrupted"
+    Owner.of_caller().give(tmp_path)
+    with corrupted(kit, log):
+        digest = capture(kit, "run-0000000000c5", content)
+        kit.collector_cut()  # the queue is made anew from what lies on the disk
+        before = sent_over_wifi(kit)
+        with cut_every_few_seconds(kit) as cuts:
+            awaited("the file is received", lambda: all_received(kit), 220)
+        on_wire, sent = sent_over_wifi(kit) - before, int(traces(kit)["traces"]["sent_bytes"]["wifi"])
+    assert digest in at_the_server(kit)
+    turned = len(log.read_text().splitlines())
+    # At the Wi-Fi's rate the file takes eight seconds at least.
+    assert (len(cuts) >= 2, turned >= 1) == (True, True)
+    ratios = round(sent / len(content), 3), round(on_wire / len(content), 3)
+    record_property("sent", ratios)
+    print(
+        f"{len(cuts)} cuts, {turned} corrupted: TCP sent {ratios[0]} of the file, on the interface with all headers {ratios[1]}"
+    )
+    assert len(content) < sent <= 1.1 * len(content)
+    assert not (kit.probe / "captures/run-0000000000c5-wifi.pcap").exists()
+
+
 def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: RunningKit, record_property: Callable[..., None]) -> None:
     # Each of three breaks costs a chunk and what was under way: of a file of 16 MiB that is far from a tenth.
     content = random.Random(6).randbytes(64 * 256 * 1024)
@@ -123,8 +223,7 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: RunningKit, record_
     awaited("it goes on", lambda: offset(kit) > len(content) // 4)
     # One that leaves small captures: they go up over the same Wi-Fi.
     wish = {"parameters": {"seconds": 8, "load": "none"}, "paths": ["a"]}
-    # Else the file is there before the run has begun.
-    with kit.ruled("probe", 'chain out { type filter hook output priority 0; oifname "wlan0" drop; }'):
+    with wifi_cut(kit, "silence"):  # or the file is there before the run has begun
         running = ask(kit.probe / "status.sock", {"op": "start", "experiment": "latency", "parameters": wish}, 180.0)
         assert next(running)["type"] == "accepted"
     waiting = list[int]()

@@ -12,6 +12,7 @@ import pytest
 
 from support.experiment_process import Run
 from support.real_endpoint import Measured, measured
+from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import SERVER, lab, lab_with, up
 from tandem.mptcp import sysctls
 
@@ -118,6 +119,21 @@ def test_no_server_is_a_failure_with_what_was_seen(judged):
     found = judged.run("verdict", status=1)
     assert found["failure"] == {"reason": "the server is reached over no path", "retry": True}
     assert told(found, "a", "primary")[0] == "unreachable"
+
+
+@pytest.mark.parametrize(
+    ("then", "detail"), [("stall", "stalled"), ("close", "closed after"), ("reset", "reset")]
+)  # the server says nothing of the handshake either: older than this experiment
+def test_an_endpoint_that_misbehaves_is_told_and_never_waited_for(judged, then, detail):
+    bad = judged.lab.server.inside(lambda: Endpoint(Behaviour(after=100_000, then=then)))
+    try:
+        found = judged.run("verdict", endpoint=bad, stall_s=1.5 if then == "stall" else 60)
+    finally:
+        bad.close()
+    for path in "ab":
+        assert told(found, path, "primary") == ("untested", None)
+        assert detail in found["result"]["paths"][path]["primary"]["detail"]
+        assert found["result"]["paths"][path]["primary"]["seen"]["handshake"] is True
 
 
 def test_told_to_stop_it_says_what_it_has(judged):

@@ -1,8 +1,9 @@
 """How a rehearsal, and the bench alone, end before their time. Ctrl-C and a disk that fills up keep what was measured; SIGKILL leaves
-nothing behind."""
+nothing behind. Two side by side do not meet; recorded drives are played."""
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,9 +14,13 @@ from pathlib import Path
 import pytest
 from small_disk import SmallDisk, small_disk
 
-from support.rehearsals import DEMO, end, lines_of, processes_naming, started, wait_until
+from support.rehearsals import DEMO, demo, end, lines_of, processes_naming, started, wait_until
 
 pytestmark = pytest.mark.system
+
+NAMED = os.environ.get("TANDEM_SHARED")
+PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
+DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
 
 
 def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -82,6 +87,30 @@ def network_namespaces() -> set[str]:
         with contextlib.suppress(OSError):  # it ended while we looked
             found.add(str((process / "ns/net").readlink()))
     return found
+
+
+def test_two_side_by_side(tmp_path: Path) -> None:
+    outs = [tmp_path / name for name in ("one", "two")]
+    processes = [
+        started("--scenario", "still", "--duration", "30", "--seed", str(n), "--out", str(out), cwd=tmp_path)
+        for n, out in enumerate(outs)
+    ]
+    for process, out in zip(processes, outs, strict=True):
+        printed, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, printed + errors
+        assert json.loads((out / "summary.json").read_text())["records"]["lost"] == 0
+
+
+def test_recorded_drives_are_played_as_the_two_operators(tmp_path: Path) -> None:
+    if DRIVES is None:
+        pytest.skip("no recorded drives beside the checkout (TANDEM_SHARED names the folder that holds data/drives)")
+    a, b = (DRIVES / f"drive-download-{side}.csv" for side in "ab")
+    done = demo("--replay", str(a), str(b), "--duration", "30", "--out", str(tmp_path / "out"), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["records"]["lost"] == 0
+    assert summary["runs"]
+    assert summary["duration_s"] == 30
 
 
 # --- a disk that fills up in the middle: it ends by itself, says so in one line -------------------------------------------
