@@ -204,6 +204,15 @@ def test_what_is_not_there_is_told(tmp_path):
             card.check(device)
 
 
+def test_the_columns_are_lsblks_own():
+    if shutil.which("lsblk") is None:
+        pytest.skip("no lsblk here")
+    listed = subprocess.run(["lsblk", "--json", "--bytes", "--output", card._COLUMNS], capture_output=True, check=False)
+    assert listed.returncode == 0, listed.stderr
+    for one in json.loads(listed.stdout)["blockdevices"]:
+        assert card.named(one).startswith(one["path"])
+
+
 def test_a_card_that_gives_back_something_else_is_told(tmp_path):
     image, device = tmp_path / "image", tmp_path / "card"
     image.write_bytes(bytes(3 << 20))

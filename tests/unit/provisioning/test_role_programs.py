@@ -94,6 +94,7 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path):
         (None, "conf"),
         ("{", "keep"),
         ('{"wireguard": null}', "conf"),
+        ('{"wireguard": {}}', "conf"),
         ("[]", "conf"),
         ("[]", "keep"),
     ):

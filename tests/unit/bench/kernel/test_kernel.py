@@ -5,18 +5,22 @@ import signal
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.program_module import module_of
 from support.v094_tree import Tree
 from tandem_bench.cli import kernel as command
 from tandem_bench.cli.main import main
 from tandem_bench.kernel import SEED, inside, machine
 from tandem_bench.kernel.image import lack, panic, read, release_of
+from tandem_bench.kernel.machine import REPOSITORY
 from tandem_bench.topology import topology
 from tandem_bench.topology.spec import TopologySpec, commuting
 
@@ -341,3 +345,48 @@ def test_the_campaign_folder_comes_out_and_one_that_is_torn_is_a_failure(play, t
         assert told["failure"].startswith("the campaign folder did not arrive whole: ")
     else:
         assert (tmp_path / "out/kit/probe/run.json").read_text() == "it\n"
+
+
+# --- tests/bench/two_stacks.py and its scene in the machine, where they differ on v0.94
+
+
+def bench(name: str) -> Any:
+    return module_of(REPOSITORY / "tests/bench" / name)
+
+
+def test_the_scene_gives_the_second_address_its_route_once_the_link_has_its_own_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Linux takes the routes over a link away with its last address."""
+    scene, said = bench("stacks_scene.py"), list[str]()
+    space = SimpleNamespace(run=said.append, inside=lambda action: action())
+    pair = SimpleNamespace(probe=space, server=space, tell=lambda *_: None)
+    monkeypatch.setattr(scene, "radio_pair", lambda *_: nullcontext(pair))
+    monkeypatch.setattr(scene.v094, "present", lambda: True)
+    monkeypatch.setattr(scene.netlink, "change_link_flags", lambda *_: None)
+    monkeypatch.setattr(scene, "_known", lambda: frozenset({scene.A, scene.A_TOO}))
+    monkeypatch.setattr(scene, "shared", lambda *_: 1.0)
+    scene.fairness(1, 1.0, 1)
+    anew = [place for place, one in enumerate(said) if one.endswith("scope host")]
+    assert len(anew) == 2
+    assert max(anew) < said.index(f"ip route add {scene.A_TOO} dev tmp5-as")
+
+
+def test_two_stacks_names_what_the_kernel_died_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stacks = bench("two_stacks.py")
+    file = tmp_path / "bzImage"
+    file.write_bytes(bzimage("4.14.67-mptcp"))
+
+    def died(*_: Any, **more: Any) -> None:
+        assert "oops=panic" in more["append"]
+        raise machine.VmError("the machine ended before its command did: ", OOPS)
+
+    monkeypatch.setattr(stacks, "run", died)
+    monkeypatch.setattr("sys.argv", ["two_stacks.py", "--image", str(file)])
+    assert stacks.main() == 3
+    assert capsys.readouterr().err.splitlines() == [
+        f"{file}: booting",
+        "two_stacks.py: the kernel panicked: Fatal exception in interrupt",
+    ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tandem_bench.run import folder as folder_module
 from tandem_bench.run.folder import DemoFolder, FolderError
-from tandem_bench.run.outcome import rule, verdict
+from tandem_bench.run.outcome import rule, table, verdict
 from tandem_bench.run.programs import Owner, ProgramError, Programs
 from tandem_bench.run.rehearsal import OVERHEAD_S, PlanError, plan
 from tandem_bench.scenario import load, play
@@ -126,6 +126,24 @@ def test_the_mobility_state_is_held_to_what_the_rule_gives_on_the_levels_that_we
     (wrong,) = verdict(changed("mobility.accuracy", 0.5), scored=True, right=0.7)
     assert "right only 50.0 % of the time, where the published rule gives 70.0 %" in wrong
     assert 0.4 < rule(play(load("commute", 60, 1))) < 1
+
+
+def test_table_names_the_run_its_ratio_and_the_records() -> None:
+    subflow = {"operator": "A", "path": "a", "bytes": 500, "share": 1.0, "rtt_ms_median": 60.0}
+    figures = {"path": "a", "bytes": 500, "duration_s": 8.0, "goodput_bit_per_s": 7.0e7, "capacity_bit_per_s": 7.5e7}
+    more = {"sum_of_singles_bit_per_s": 7.2e7, "fallback": False, "activity": "still", "subflows": [subflow]}
+    text = table(
+        {
+            **GOOD, "scenario": "commute", "seed": 1, "radio_records": 360, "polls_late": 2,
+            "handovers": {"true": 10, "detected": 10, "false": 0}, "signal_drops": {"true": 20, "detected": 18, "false": 1},
+            "mobility": {"accuracy": 0.95, "false_starts": 0, "missed_starts": 0},
+            "runs": [{**run("mptcp", "a"), **figures, **more}],
+            "records": {"made": 100, "sent": 100, "in_database": 100, "lost": 0},
+            "captures": [{"file": "x.pcap", "bytes": 10, "packets": 1}],
+        }
+    )  # fmt: skip
+    for words in ("mptcp a (sequential)", "0.93", "100 made, 100 sent, 100 in the database, 0 lost"):
+        assert words in text
 
 
 SLEEPER = "import time; print('ready to sleep', flush=True); time.sleep(600)"

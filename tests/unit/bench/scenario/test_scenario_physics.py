@@ -1,6 +1,7 @@
 """What has to hold of the radio and the links, for any seed."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,21 @@ def test_rsrq_follows_from_rsrp_and_rssi(seed):
 def test_loss_grows_with_distance(distance, factor, kind, earfcn):
     losses = path_loss_db(kind, np.array([distance, distance * factor]), frequency_ghz(earfcn))
     assert losses[1] > losses[0]
+
+
+def test_level_falls_with_distance_on_average():
+    """Far from the serving site RSRP is lower, over many seeds: shadowing averages out."""
+    near, far = [], []
+    for seed in range(6):
+        drive = load("drive", 60, seed)
+        fast = tuple(p if p.activity == "still" else replace(p, speed_m_s=30.0, stop_every_s=0.0) for p in drive.phases)
+        played = play(replace(drive, phases=fast))
+        levels = played.operators["A"].columns
+        first = levels["eci"][0]
+        with_first = [v for v, e in zip(levels["rsrp_dbm"], levels["eci"], strict=True) if e == first]
+        near.append(sum(with_first[:100]) / 100)
+        far += with_first[-10:]
+    assert sum(near) / len(near) > sum(far) / len(far) + 6
 
 
 def test_antenna_is_strongest_ahead_and_even_behind():
