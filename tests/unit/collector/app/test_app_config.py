@@ -3,14 +3,13 @@
 import re
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import ConfigError, load, parse
+from tandem.app.config import Config, ConfigError, load, parse
 from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
@@ -45,7 +44,7 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-def test_a_modem_is_named_by_port_place_web_server_or_modemmanager():
+def test_a_modem_is_named_by_port_place_web_server_or_modemmanager() -> None:
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))
@@ -63,8 +62,11 @@ BAD_PATHS = [
     (by_usb("usb1"), 'usb = "usb1"', "path.usb: 'usb1' is no USB path; hint: the USB place"),
     (GOOD.replace('interface = "wwan1"', ""), "[[path]]", "[path] has neither 'interface' nor 'usb'; hint: give one"),
     (GOOD.replace('interface = "wwan1"', 'interface = "wwan1"\nusb = "1-1"'), 'usb = "1-1"', "[path] has both"),
+    (by_usb("1-1").replace('interface = "wwan0"', 'usb = "1-1"'), 'usb = "1-1"', "usb '1-1' is another path's already"),
     (GOOD.replace('"10.64.0.1"', '"fe80::zz"'), "fe80::zz", "is no IPv6 address"),
     (with_modems(""), "[path.modem]", "[path.modem] has neither 'port' nor 'usb'; hint: name one"),
+    (with_modems(f"{FIRST}\n{USB}"), "[path.modem]", "both 'port' and 'usb'; hint: name one"),
+    (with_modems('usb = "/dev/x"'), "/dev/x", "'/dev/x' is no USB path; hint: its place, as in 1-1.2"),
     (with_modems(USB, USB), USB, "usb '1-1.2' is another path's already; hint: give each its own"),
     (with_modems(f'{FIRST}\nsim = "8935801234567890123"'), "sim", "is no hash of 24 hexadecimal digits; hint: the SIM's hash"),
     (with_modems('port = "https://192.168.8.1"'), "https", "is not of the form http://HOST:PORT"),
@@ -77,15 +79,17 @@ BAD_PATHS = [
     (GOOD + '\n[recovery]\nsteps = "at,restart"\n', "restart", "'restart' is no step of the recovery ladder"),
     (GOOD + "\n[recovery]\nafter_s = 1\n", "after_s", "recovery.after_s: 1 is below 5"),
     (with_plan("[path.plan]"), "[path.plan]", "[path.plan] has no 'bytes'; hint: add it: what the SIM may carry"),
+    (with_plan('[path.plan]\nbytes = "10 GB"'), "10 GB", "path.plan.bytes: '10 GB' is not a whole number; hint: what the SIM may"),
+    (with_plan("[path.plan]\nbytes = 9\nreset_day = 32"), "reset_day", "path.plan.reset_day: 32 is above 31"),
     (GOOD.replace('"B"', '"B"\nplan = 5'), "plan = 5", "'plan' is no table; hint: begin it with [path.plan]"),
 ]  # fmt: skip
 
 
-def test_a_bad_line_of_a_path_is_named_with_its_mend():
+def test_a_bad_line_of_a_path_is_named_with_its_mend() -> None:
     assert wrongly_told(BAD_PATHS) == []
 
 
-def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path):
+def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path) -> None:
     events: list[object] = []
     file = tmp_path / "config.toml"
     for first in (FIRST, USB, f'port = "http://192.168.8.1"\nsim = "{SIM}"'):
@@ -106,7 +110,7 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path):
         Hardware().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
 
 
-def test_who_holds_a_port_is_named(tmp_path):
+def test_who_holds_a_port_is_named(tmp_path: Path) -> None:
     (tmp_path / "812/fd").mkdir(parents=True)
     (tmp_path / "812/comm").write_text("ModemManager\n")
     (tmp_path / "ttyUSB2").touch()
@@ -124,7 +128,7 @@ def poll(failure: str | None) -> Poll:
     return Poll("b", None, "modemmanager", None, 0, 0, 1, None, failure, False, 0)
 
 
-def test_its_records_and_its_connections_state_are_both_told(monkeypatch, tmp_path):
+def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/none")
     path = parse(GOOD.replace('port = "/dev/ttyUSB6"', PLACE), tmp_path / "config.toml").paths[1]
     told, changed = list[object](), threading.Condition()
@@ -151,7 +155,7 @@ def test_its_records_and_its_connections_state_are_both_told(monkeypatch, tmp_pa
     ModemActions(path, poller).seen()
 
 
-def test_what_modemmanager_lacks_is_told_once_at_each_change():
+def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
     told: list[str] = []
     once = OnceUntilChanged("b", lambda change: told.append(change.detail))
     for failure in (None, PORT_LOST, PORT_LOST, None, PORT_LOST, NO_ANSWER):
@@ -163,70 +167,97 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change():
     ]
 
 
-def test_the_keeper_is_stopped_though_the_poller_does_not_end():
-    stopped: list[str] = []
+class Thread:
+    """A poller's thread that ends, or does not in time."""
 
-    def hang(_timeout: float) -> None:
-        raise TimeoutError("still busy")
+    def __init__(self, *, busy: bool) -> None:
+        self.busy, self.stopped = busy, False
 
-    poller, keeper = SimpleNamespace(stop=hang), SimpleNamespace(stop=lambda _timeout: stopped.append("keeper"))
+    def stop(self, _timeout: float) -> None:
+        self.stopped = True
+        if self.busy:
+            raise TimeoutError("still busy")
+
+
+def test_the_keeper_is_stopped_though_the_poller_does_not_end() -> None:
+    poller, keeper = Thread(busy=True), Thread(busy=False)
     with pytest.raises(TimeoutError):
-        ConnectedPoller(poller, keeper).stop(0.1)
-    assert stopped == ["keeper"]
+        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
+    assert keeper.stopped
 
 
 # --- the configuration: what is taken, and for everything else the line and the mend
 
 
-def test_a_good_file_is_taken_with_defaults_and_with_what_it_says():
+def test_a_good_file_is_taken_with_defaults_and_with_what_it_says() -> None:
     config = parse(GOOD, FILE)
+    assert isinstance(config, Config)
     assert [p.name for p in config.paths] == ["a", "b"]
+    assert config.paths[1].modem is not None
     assert config.paths[1].modem.driver == "auto"
-    assert (config.folder, config.server.token_file) == (Path("/etc/tandem"), Path("/etc/tandem/token"))
-    assert (config.runs.seconds, config.runs.bytes, config.period_s, config.drain_s) == (8.0, None, 1.0, 30.0)
-    assert (config.mobility.threshold_db, config.mobility.detector) == (6.0, "published")
+    assert config.server.token_file == Path("/etc/tandem/token")
+    assert config.folder == Path("/etc/tandem")
+    assert config.runs.seconds == 8.0
+    assert config.runs.bytes is None
+    assert config.period_s == 1.0
+    assert config.mobility.threshold_db == 6.0
+    assert config.mobility.detector == "published"
+    assert config.drain_s == 30.0
     assert (config.round_trip.enabled, config.round_trip.period_s) == (False, 1.0)
     assert config.spool_limit_bytes == 1 << 29
     assert config.sysctl["net.mptcp.blackhole_timeout"] == 0
-    assert config.recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
     ladder = good('[recovery]\nsteps = "power, at"\nafter_s = 30').recovery
     assert ladder == RecoveryConfig(True, 30.0, ("at", "power"), 3600.0)
-    assert config.paths[0].plan is None
-    told = parse(with_plan("[path.plan]\nbytes = 10_000_000_000"), FILE).paths[1].plan
-    assert told == PlanConfig(10**10, reset_day=1, warn_share=1.0)
-    costs = {s: good(f"[round_trip]\nperiod_s = {s}").round_trip.day_bytes for s in (0.2, 5)}
-    assert costs == {0.2: 86_400_000, 5: 3_456_000}
+    assert config.recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
+    first, second = parse(with_plan("[path.plan]\nbytes = 10_000_000_000"), FILE).paths
+    assert first.plan is None
+    assert second.plan == PlanConfig(10**10, reset_day=1, warn_share=1.0)
+    assert second.modem is not None
+    told = parse(with_plan("[path.plan]\nbytes = 1\nreset_day = 31\nwarn_share = 0.8"), FILE).paths[1].plan
+    assert told == PlanConfig(1, 31, 0.8)
+    costs = {s: parse(f"{GOOD}\n[round_trip]\nperiod_s = {s}\n", FILE).round_trip.day_bytes for s in (0.2, 1, 5)}
+    assert costs == {0.2: 86_400_000, 1: 17_280_000, 5: 3_456_000}
 
 
 BAD = [
     # what is replaced, by what, words of the message; what stands in the line that must be named, where that is not all of the new
     ("[sysctl]", "[round_trip]\nenabled = 1\n[sysctl]", "round_trip.enabled: 1 is not true or false", "enabled = 1"),
+    (
+        "[sysctl]",
+        "[round_trip]\nperiod_s = 6\n[sysctl]",
+        "6 is above 5; hint: seconds from one instant",
+        "period_s = 6",
+    ),
     ("[capture]", "[captures]", "unknown table or key 'captures'; hint: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "unknown key 'drver' in [path.modem]; hint: known are port, driver"),
     ('driver = "auto"', 'driver = "quektel"', "there is no driver 'quektel'; hint: known are auto, "),
     ("seconds = 8.0", 'seconds = "8 s"', "runs.seconds: '8 s' is not a number; hint: how long one download lasts"),
     ("[capture]", "[spool]\nlimit_bytes = 32_767\n[capture]", "spool.limit_bytes: 32767 is below 32768", "limit_bytes"),
+    ("seconds = 8.0", "seconds = nan", "is not a number"),
     ("seconds = 8.0", "seconds = 8.0\nbytes = 10", "seconds and runs.bytes are both given; hint: keep one", "bytes"),
     ("budget_bytes = 500_000_000", "budget_bytes = 5e8", "capture.budget_bytes: 500000000.0 is not a whole number"),
     ('"sequential"', '"parallel"', "is none of sequential, simultaneous, off", "on_mobility_start"),
     ('primary = "random"', 'primary = "c"', "runs.primary: 'c' is no path; hint: random, or one of a, b"),
+    ('interface = "wwan1"', 'interface = "wwan0"', "interface 'wwan0' is another path's already"),
     ('name = "b"', 'name = "a"', "name 'a' is another path's already"),
     ('"/dev/ttyUSB6"', '"/dev/ttyUSB2"', "port '/dev/ttyUSB2' is another path's already", "port"),
     ('interface = "wwan1"', 'interface = "a name much too long"', "is no interface's name"),
     ('gateway = "10.64.0.1"', 'gateway = "10.64.0.256"', "is no IPv4 address"),
     ('"https://server.tandem.test:8443"', '"http://server.tandem.test:8443"', "is not of the form https://HOST:PORT"),
+    ('"https://server.tandem.test:8443"', '"https://server.tandem.test:99999"', "is not of the form https://HOST:PORT"),
     ('token_file = "token"', "", "has no 'token_file'; hint: add it: written by: tandem-server probe add", "[server]"),
     ('"net.mptcp.blackhole_timeout" = 0', "net.mptcp.blackhole_timeout = 0", "a name with dots needs quotes"),
     ('"net.mptcp.blackhole_timeout" = 0', '"vm.swappiness" = 0', "is no name of net.*"),
     ('"net.mptcp.blackhole_timeout" = 0', '"net.mptcp.blackhole_timeout" = 1.5', "neither text nor a whole number"),
     ("[sysctl]", "[sysctl", "no TOML:"),
+    ("seconds = 8.0", "seconds = 8.0\nseconds = 9.0", "no TOML:", "seconds = 9.0"),
     ('name = "probe-1"', 'name = "pro be"', "probe.name: 'pro be' is no probe's name; hint: use lower-case"),
     ('operator = "B"', 'operator = "B\\\\"', "holds a backslash, which no tag may; hint: the network's name"),
     ('name = "probe-1"', 'name = ""', "the text is empty"),
 ]
 
 
-def test_a_bad_line_is_named_with_its_mend():
+def test_a_bad_line_is_named_with_its_mend() -> None:
     cases = []
     for old, new, words, *where in BAD:
         last = old.startswith(("seconds", "primary", "budget", '"seq'))
@@ -235,47 +266,57 @@ def test_a_bad_line_is_named_with_its_mend():
     assert wrongly_told(cases) == []
 
 
-def test_a_missing_table_or_file_is_one_line(tmp_path):
-    for first, behind in (("[probe]", "[server]"), ("[[path]]", "[runs]")):
-        with pytest.raises(ConfigError, match=re.escape(f"there is no {first}")):
+def test_a_missing_table_or_file_is_one_line(tmp_path: Path) -> None:
+    for name, first, behind in (("[probe]", "[probe]", "[server]"), ("[[path]]", "[[path]]", "[runs]")):
+        with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
             parse(GOOD[: GOOD.index(first)] + GOOD[GOOD.index(behind) :], FILE)
+    with pytest.raises(ConfigError, match=r"No such file.*hint"):
+        load(tmp_path / "nowhere.toml")
     (tmp_path / "latin").write_bytes(b"# \xe9\n")
     with pytest.raises(ConfigError, match="not UTF-8"):
         load(tmp_path / "latin")
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_configuration_or_one_clear_line(text):
+def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(text, FILE)
     assert str(caught.value).startswith("/etc/tandem/config.toml:")
 
 
-def test_one_that_cannot_be_read_says_what_helps(tmp_path, monkeypatch):
-    with pytest.raises(
-        ConfigError, match=r"nowhere.toml: No such file or directory; hint: name the collector's config"
-    ):
-        load(tmp_path / "nowhere.toml")
-
-    def refuse(_file):
-        raise PermissionError(13, "Permission denied")
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (FileNotFoundError(2, "No such file or directory"), "name the collector's configuration with --config"),
+        (PermissionError(13, "Permission denied"), "it holds secrets: begin the command with sudo"),
+    ],
+)
+def test_one_that_cannot_be_read_says_what_helps(error: OSError, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise error
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(ConfigError, match="Permission denied; hint: it holds secrets: begin the command with sudo"):
+    with pytest.raises(ConfigError) as raised:
         load(FILE)
+    assert str(raised.value) == f"{FILE}: {error.strerror}; hint: {hint}"
 
 
 @given(st.text(max_size=300))
-def test_places_takes_any_text(text):
+def test_places_takes_any_text(text: str) -> None:
     assert all(1 <= line <= len(text.splitlines()) for line in places(text).values())
 
 
-def test_places_knows_lists_of_tables_dotted_keys_and_long_texts():
+def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
     text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n'
-    found = places(text + '["q r"]\n"s t" = 1\n')
+    text += '["q r"]\n"s t" = 1\n'
+    found = places(text)
+    assert found[("a", "b")] == 1
+    assert found[("t", "x")] == 3
     assert ("t", "y") not in found
-    lines = {("a", "b"): 1, ("t", "x"): 3, ("t", "z"): 6, ("l", 0, "k"): 11, ("l", 1, "k"): 13, ("l", 1, "m", "n"): 15}
-    assert {place: found[place] for place in lines} == lines
-    assert found["q r", "s t"] == 17
+    assert found[("t", "z")] == 6
+    assert found[("l", 0, "k")] == 11
+    assert found[("l", 1, "k")] == 13
+    assert found[("l", 1, "m", "n")] == 15
+    assert found[("q r", "s t")] == 17
     assert line_of(found, ("l", 1, "m", "absent")) == 14
     assert line_of(found, ("nothing",)) is None

@@ -1,111 +1,180 @@
 """Round trips: what becomes of a path's questions, the session that they are asked in, and what becomes a record over loopback."""
 
 import queue
+import socket
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from doubles import FakePaths
 from good_config import good
 
-from support.real_endpoint import RealEndpoint
-from support.waiting import until
 from tandem.app import round_trips as module
+from tandem.app.config_schema import PathConfig
 from tandem.app.round_trips import AGAIN_NS, LATE_NS, LOST_NS, SILENT_NS, Questions, RoundTrips, Serving
 from tandem.app.runs.request import configured_request
 from tandem.experiment.control import ControlError, Session
+from tandem.experiment.reflector import Reflector
+from tandem.schema.record import Record
 
+OWNER, KEY = bytes(range(16)), bytes(32)
 PATIENCE_S = 60
+ON = "[round_trip]\nenabled = true\nperiod_s = 0.2"
+
+
+class Reflecting:
+    """A reflector on loopback; ``drop``, ``twice``: which streams' questions are not answered, or two times."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.drop: set[int] = set()
+        self.twice: set[int] = set()
+        self.asked: list[int] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        from tandem.experiment import reflector
+
+        while (raw := (received := self.socket.recvfrom(2048))[0]) != b"end":
+            fields = list(reflector._HEADER.unpack(raw))
+            stream = fields[2]
+            self.asked.append(stream)
+            if stream in self.drop:
+                continue
+            fields[1], fields[8], fields[9], fields[10] = 2, 5_000, 6_000, bytes(16)
+            unsigned = reflector._HEADER.pack(*fields)
+            answer = unsigned[:56] + reflector._signature(KEY, unsigned)
+            for _ in range(2 if stream in self.twice else 1):
+                self.socket.sendto(answer, received[1])
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+                one.sendto(b"end", ("127.0.0.1", self.port))
+            self._thread.join(PATIENCE_S)
+        self.socket.close()
+
+
+class FakeServing:
+    """A session that is there; ``lacking``: none is."""
+
+    made: "FakeServing"
+
+    def __init__(self, *_: object) -> None:
+        self.served = SimpleNamespace(
+            session=Session(OWNER.hex(), KEY, "a"), reflector=Reflector(Rig.port, OWNER, None), opened_ns=0, idle_ns=0
+        )
+        self.earlier, self.lacking, self.forgotten, self.looked = None, False, None, 0
+        FakeServing.made = self
+
+    def usable(self, _now_ns: int) -> Any:
+        return None if self.lacking else self.served
+
+    def server(self, _path: str) -> tuple[str, int]:
+        return "127.0.0.1", Rig.port
+
+    def sent(self, _now_ns: int) -> None: ...
+
+    def heard(self, _now_ns: int) -> None: ...
+
+    def forgotten_ns(self) -> int | None:
+        was, self.forgotten = self.forgotten, None
+        return was
+
+    def look(self, *_: object) -> None:
+        self.looked += 1
+
+    def close(self, _leaving: object) -> None: ...
 
 
 class Rig:
-    """Two paths, both on loopback, to the server's own endpoint. ``drop``: streams whose questions it does not answer; ``asked``: the
-    stream of each question that came."""
+    """Two paths, both on loopback."""
 
-    def __init__(self, folder):
-        self.endpoint, self.drop, self.asked = RealEndpoint(folder, "127.0.0.1"), set(), []
-        until(lambda: self.endpoint.server.started)
-        self._answer, self.endpoint.reflector.answer = self.endpoint.reflector.answer, self._answered
-        (folder / "token").write_text(self.endpoint.token)
-        config = good("[round_trip]\nenabled = true\nperiod_s = 0.2", folder / "config.toml")
-        control, measurement = self.endpoint.control_port, self.endpoint.measurement_port
-        server = replace(
-            config.server, control=f"http://127.0.0.1:{control}", measurement=f"http://127.0.0.1:{measurement}"
-        )
-        self.paths, self.left = FakePaths(), {"a": None, "b": None}
+    port = 0
+
+    def __init__(self) -> None:
+        self.reflecting = Reflecting()
+        Rig.port = self.reflecting.port
+        self.paths = FakePaths()
         self.paths.interfaces["b"] = "lo"
-        self.records, self.instants = queue.Queue(), threading.Semaphore(0)
-        account = SimpleNamespace(left_today=self._left_today)
+        self.left: dict[str, int | None] = {"a": None, "b": None}
+        self.records: queue.Queue[Record] = queue.Queue()
+        self.instants = threading.Semaphore(0)
+        account: Any = SimpleNamespace(left_today=self._left_today)
         self.round_trips = RoundTrips(
-            replace(config, server=replace(server, ca_file=None)), self.paths, account, self._emit
+            good(ON), self.paths, account, lambda them: [*map(self.records.put, them)] and None
         )
         self.round_trips.start()
 
-    def _answered(self, raw, received_ns):
-        self.asked.append(raw[5])
-        return None if raw[5] in self.drop else self._answer(raw, received_ns)
-
-    def _emit(self, records):
-        for record in records:
-            self.records.put(record)
-
-    def _left_today(self, path):
+    def _left_today(self, path: PathConfig) -> int | None:
         if path.name == "a":
             self.instants.release()
         return self.left[path.name]
 
-    def await_instants(self, count):
+    def await_instants(self, count: int) -> None:
         """So many from now on, the last one just beginning."""
         while self.instants.acquire(blocking=False):
             pass
         for _ in range(count):
             assert self.instants.acquire(timeout=PATIENCE_S)
 
-    def until(self, path, wanted):
+    def until(self, path: str, wanted: Callable[[Record], bool]) -> Record:
         """The next record of ``path`` that is as wanted."""
         while True:
             record = self.records.get(timeout=PATIENCE_S)
             if record.tags["path"] == path and wanted(record):
                 return record
 
-    def outcome(self, path, outcome):
+    def outcome(self, path: str, outcome: str) -> Record:
         return self.until(path, lambda record: record.fields["outcome"] == outcome)
 
-    def close(self):
+    def close(self) -> None:
         self.round_trips.stop(PATIENCE_S)
-        self.endpoint.close()
+        self.reflecting.close()
 
 
 @pytest.fixture
-def rig(tmp_path):
-    made = Rig(tmp_path)
+def rig(monkeypatch) -> Iterator[Rig]:
+    monkeypatch.setattr(module, "Serving", FakeServing)
+    made = Rig()
     yield made
     made.close()
 
 
 def test_both_paths_are_asked_at_the_same_instants_of_a_grid(rig):
-    seen = {}
+    seen: dict[int, set[str]] = {}
     while sum(len(paths) == 2 for paths in seen.values()) < 3:
         record = rig.records.get(timeout=PATIENCE_S)
-        if record.fields["outcome"] == "unserved":  # before there is a session
-            continue
-        assert (record.measurement, record.fields["outcome"]) == ("round_trip", "answered")
+        assert record.measurement == "round_trip"
+        assert record.fields["outcome"] == "answered"
         assert record.monotonic_ns == record.fields["sequence"] * 200_000_000
         assert record.tags["operator"] == record.tags["path"].upper()
-        assert (record.fields["beside_run"], record.fields["unanswered"]) == (False, 0)
+        assert record.fields["beside_run"] is False
+        assert record.fields["unanswered"] == 0
         seen.setdefault(record.monotonic_ns, set()).add(record.tags["path"])
     assert rig.round_trips.status()["a"]["outcome"] == "answered"
 
 
+def test_a_second_answer_is_counted_not_recorded(rig):
+    rig.reflecting.twice.add(1)
+    told = rig.until("b", lambda record: "duplicates" in record.fields)
+    assert told.fields["outcome"] == "answered"
+    numbers = [told.fields["sequence"], *(rig.outcome("b", "answered").fields["sequence"] for _ in range(3))]
+    assert numbers == sorted(set(numbers))
+
+
 def test_what_one_path_loses_the_other_does_not(rig, monkeypatch):
-    rig.outcome("b", "answered")
-    rig.drop.add(1)
-    monkeypatch.setattr(module, "LOST_NS", 10**9)
-    lost = rig.outcome("b", "lost").fields
-    assert ("rtt_ms" in lost, lost["unanswered"]) == (False, 1)
-    rig.outcome("a", "answered")
+    monkeypatch.setattr("tandem.app.round_trips.LOST_NS", 1)
+    rig.reflecting.drop.add(1)
+    lost = rig.outcome("b", "lost")
+    assert "rtt_ms" not in lost.fields
+    assert lost.fields["unanswered"] == 1
 
 
 def test_a_path_that_is_down_is_no_loss_and_comes_back(rig):
@@ -120,20 +189,18 @@ def test_a_path_that_is_down_is_no_loss_and_comes_back(rig):
 
 
 def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
-    rig.round_trips.group_started(SimpleNamespace(request=configured_request(good(), "sequential", "request")))
-    rig.until("a", lambda record: record.fields["beside_run"] and record.fields["outcome"] == "answered")
+    config = good()
+    rig.round_trips.group_started(SimpleNamespace(request=configured_request(config, "sequential", "request")))
+    assert rig.until("a", lambda record: record.fields["beside_run"]).fields["outcome"] == "answered"
     rig.round_trips.group_started(SimpleNamespace(request=SimpleNamespace(quiet=True)))
     for path in "ab":
         paused = rig.outcome(path, "paused").fields
         assert paused["beside_run"] is True
         assert "unanswered" not in paused  # it says nothing of the path
-    rig.await_instants(2)  # the answers to what was asked before have come
-    while not rig.records.empty():
-        rig.records.get()
-    asked = len(rig.asked)
+    asked, looked = len(rig.reflecting.asked), FakeServing.made.looked
     rig.await_instants(4)
-    assert rig.records.empty()  # nothing more is said or asked
-    assert len(rig.asked) == asked
+    assert rig.records.empty()  # nothing more is said, asked or opened
+    assert (len(rig.reflecting.asked), FakeServing.made.looked) == (asked, looked)
     rig.round_trips.group_ended(SimpleNamespace())
     assert rig.outcome("a", "answered").fields["beside_run"] is False
 
@@ -141,21 +208,26 @@ def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
 def test_a_sim_with_nothing_left_is_not_asked_over_and_the_other_is(rig):
     rig.left["a"] = 0
     rig.outcome("a", "budget")
-    asked = rig.asked.count(0)
+    asked = rig.reflecting.asked.count(0)
     for _ in range(3):
         rig.outcome("b", "answered")
-    assert rig.asked.count(0) == asked
+    assert rig.reflecting.asked.count(0) == asked
     rig.left["a"] = 1
     rig.outcome("a", "answered")
 
 
-def test_a_server_that_forgot_its_sessions_is_no_loss_nor_is_a_host_where_nobody_listens(rig, monkeypatch):
+def test_a_server_without_a_session_is_no_loss(rig):
+    rig.reflecting.drop |= {0, 1}
+    FakeServing.made.forgotten = time.monotonic_ns() + 10**9
+    sequence = rig.outcome("a", "unserved").fields["sequence"]
+    assert sequence
+    FakeServing.made.lacking = True
+    rig.until("a", lambda record: record.fields["outcome"] == "unserved" and record.fields["sequence"] > sequence)
+
+
+def test_a_host_where_nobody_listens_is_no_loss(rig):
     rig.outcome("a", "answered")
-    rig.endpoint.sessions.end_all()
-    monkeypatch.setattr(module, "SILENT_NS", 1)
-    rig.outcome("a", "unserved")
-    rig.outcome("a", "answered")
-    rig.endpoint.reflector.stop()
+    rig.reflecting.close()
     rig.outcome("a", "unserved")
 
 
@@ -181,29 +253,44 @@ def asked(questions: Questions, *sequences: int) -> None:
         questions.sent(n, n * S, n * S + MS, beside_run=False)
 
 
-def test_the_time_is_the_networks_own_without_the_servers_and_one_that_went_out_late_says_so():
+def test_the_time_is_the_networks_own_without_the_servers():
     questions = Questions()
     asked(questions, 7)
     told = questions.heard(7, 7 * S + 41 * MS, server_ns=3 * MS)
     assert (told.outcome, told.rtt_ms, told.instant_ns, told.sequence) == ("answered", 37.0, 7 * S, 7)
     assert (told.sent_after_ms, told.duplicates, told.too_late) == (None, None, None)
     assert questions.oldest_ns is None
-    questions.sent(8, 8 * S, 8 * S + 250 * MS, beside_run=True)
-    told = questions.heard(8, 8 * S + 300 * MS, 0)
-    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
 
 
-def test_late_and_lost_begin_after_their_times():
-    for took_ns, told in (
-        (LATE_NS, ("answered", 2000.0, None)),
-        (LATE_NS + MS, ("late", 2001.0, None)),
-        (LOST_NS, ("late", 10_000.0, None)),
-        (LOST_NS + 1, ("lost", None, 1)),
-    ):
-        questions = Questions()
-        asked(questions, 1)
-        outcome = questions.heard(1, S + MS + took_ns, 0)
-        assert (outcome.outcome, outcome.rtt_ms, outcome.too_late) == told
+def test_answers_in_another_order_belong_to_their_own_questions():
+    questions = Questions()
+    asked(questions, 1, 2, 3)
+    told = [questions.heard(n, 4 * S + MS, 0) for n in (3, 1, 2)]
+    assert [(t.sequence, t.rtt_ms, t.outcome) for t in told] == [
+        (3, 1000.0, "answered"),
+        (1, 3000.0, "late"),
+        (2, 2000.0, "answered"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("took_ns", "outcome", "rtt_ms"),
+    [
+        (LATE_NS, "answered", 2000.0),
+        (LATE_NS + MS, "late", 2001.0),
+        (LOST_NS, "late", 10_000.0),
+        (LOST_NS + 1, "lost", None),
+    ],
+)
+def test_late_and_lost_begin_after_their_times(took_ns, outcome, rtt_ms):
+    questions = Questions()
+    asked(questions, 1)
+    told = questions.heard(1, S + MS + took_ns, 0)
+    assert (told.outcome, told.rtt_ms) == (outcome, rtt_ms)
+
+
+def test_what_nobody_answers_is_lost_after_ten_seconds_and_not_before():
+    questions = Questions()
     asked(questions, 1, 2)
     assert questions.overdue(S + MS + LOST_NS) == []
     assert [t.sequence for t in questions.overdue(S + MS + LOST_NS + 1)] == [1]
@@ -223,6 +310,21 @@ def test_a_second_answer_is_a_duplicate_and_one_to_a_lost_question_too_late():
     assert (told.duplicates, told.too_late) == (None, 1)  # the duplicate was told
 
 
+def test_an_answer_that_comes_too_late_before_anybody_looked_leaves_its_question_lost():
+    questions = Questions()
+    asked(questions, 1)
+    told = questions.heard(1, 12 * S, 0)
+    assert (told.outcome, told.rtt_ms, told.too_late) == ("lost", None, 1)
+
+
+def test_questions_that_the_server_had_nobody_for_are_not_lost():
+    questions = Questions()
+    asked(questions, 1, 2, 3)
+    assert [(t.sequence, t.outcome) for t in questions.unserved(before_ns=3 * S)] == [(1, "unserved"), (2, "unserved")]
+    assert questions.heard(3, 3 * S + 2 * MS, 0).outcome == "answered"
+    assert questions.overdue(60 * S) == []
+
+
 def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_changes():
     questions = Questions()
     told = [questions.not_sent(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
@@ -230,6 +332,18 @@ def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_change
     assert questions.not_sent(131, 131 * S, "budget", beside_run=False).outcome == "budget"
     asked(questions, 132)
     assert questions.not_sent(133, 133 * S, "budget", beside_run=False) is not None
+
+
+def test_a_path_that_is_down_is_told_at_every_instant():
+    questions = Questions()
+    assert [questions.down(n, n * S, beside_run=False).outcome for n in range(5)] == ["down"] * 5
+
+
+def test_a_question_that_went_out_late_says_so():
+    questions = Questions()
+    questions.sent(1, S, S + 250 * MS, beside_run=True)
+    told = questions.heard(1, S + 300 * MS, 0)
+    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
 
 
 # --- the session that questions are asked in: opened in time, opened anew when the server forgot it, and known to be forgotten
@@ -289,6 +403,18 @@ def opened(serving: Serving) -> int:
     look(serving, time.monotonic_ns())
     assert serving.served is not None
     return serving.served.opened_ns
+
+
+def test_a_session_is_opened_where_a_path_is_up_and_every_path_knows_the_server(server, serving):
+    look(serving, 0, leaving={})
+    assert (server.opened, serving.usable(0)) == ([], None)
+    now = opened(serving)
+    assert server.opened == [{"budget_bytes": 1_000_000}]
+    assert serving.usable(now) is serving.served
+    assert serving.server("a") == serving.server("b") == ("127.0.0.1", 8480)
+    assert serving.server("c") is None
+    look(serving, now + S)
+    assert len(server.opened) == 1
 
 
 def test_a_session_is_followed_within_its_hour_and_not_used_beyond_it(server, serving):

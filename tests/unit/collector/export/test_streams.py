@@ -11,7 +11,7 @@ import pytest
 
 from support.offers import offer_of
 from tandem.export.gateway import Interrupted, Later
-from tandem.export.streams import Streams
+from tandem.export.streams import Streams, UnreadableError
 from tandem.export.trace_queue import Wanted
 from tandem.schema.trace import CHUNK_BYTES, Encoding
 
@@ -21,7 +21,7 @@ WANTED = Wanted(NAME, "run-1", len(CONTENT), hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "captures").mkdir()
     (tmp_path / NAME).write_bytes(CONTENT)
     return tmp_path
@@ -32,7 +32,9 @@ def streams(folder: Path, encoding: Encoding = "gzip") -> Streams:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_offer_and_stream_are_those_of_the_schema_and_are_kept(folder, encoding, monkeypatch):
+def test_offer_and_stream_are_those_of_the_schema_and_are_kept(
+    folder: Path, encoding: Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
     offer = streams(folder, encoding).of(WANTED)
     assert offer == offer_of(io.BytesIO(CONTENT), NAME, "run-1", encoding)
 
@@ -51,7 +53,14 @@ def test_offer_and_stream_are_those_of_the_schema_and_are_kept(folder, encoding,
     assert list((folder / "traces/offers").iterdir()) == []
 
 
-def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder):
+def test_a_file_that_is_gone_is_told_from_one_that_is_none(folder: Path) -> None:
+    for name, gone in (("captures/nowhere", True), ("captures", False)):
+        with pytest.raises(UnreadableError) as refused:
+            streams(folder).of(Wanted(name, None, 1, None, 1))
+        assert refused.value.gone == gone
+
+
+def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder: Path) -> None:
     made = streams(folder)
     first = made.of(WANTED)
     (stream,) = (folder / "traces/offers").glob("*.stream")
@@ -66,7 +75,7 @@ def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder):
     assert list((folder / "traces/offers").iterdir()) == []
 
 
-def test_nothing_is_deflated_while_something_is_measured(folder, monkeypatch):
+def test_nothing_is_deflated_while_something_is_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured, asked, began = threading.Event(), threading.Semaphore(0), threading.Event()
 
     def held() -> bool:
@@ -89,14 +98,14 @@ def test_nothing_is_deflated_while_something_is_measured(folder, monkeypatch):
     assert [offer.sha256 for offer in offers] == [WANTED.sha256]
 
 
-def test_when_all_ends_it_ends_too(folder):
+def test_when_all_ends_it_ends_too(folder: Path) -> None:
     made = Streams(folder, folder / "traces/offers", "gzip", lambda: True, lambda: True)
     with pytest.raises(Interrupted):
         made.of(WANTED)
     assert streams(folder).of(WANTED).sha256 == WANTED.sha256
 
 
-def test_a_full_disk_is_emptied_all_the_same(folder, monkeypatch):
+def test_a_full_disk_is_emptied_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_fd: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -6,12 +6,14 @@ import os
 import socket
 import ssl
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from support.hostile_json import said
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
+from tandem.app.campaign import request
 from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
@@ -41,20 +43,19 @@ def stock(root, **values):
     return root
 
 
-def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path):
-    releases = {"4.14.127.mptcp": "v0.94", "4.19.126": "v0.95", "5.4.86-rt": "v0.96", "4.20.1": "v0.9x"}
-    for release, name in releases.items():
-        found = here(Tree(tmp_path / release, release).root)
-        assert (found.name, found.protocol) == (name, 0)
-        assert isinstance(found.path_manager(), FullMesh)
-        assert ("has not run" in found.untried) == (name != "v0.94")
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [("4.14.127.mptcp", "v0.94"), ("4.19.126", "v0.95"), ("5.4.86-rt", "v0.96"), ("4.20.1", "v0.9x")],
+)
+def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path, release, name):
+    found = here(Tree(tmp_path, release).root)
+    assert (found.name, found.protocol) == (name, 0)
+    assert ("has not run" in found.untried) == (name != "v0.94")
 
 
 def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     found = here(stock(tmp_path))
     assert (found.name, found.protocol, found.untried, found.scheduler()) == ("upstream", 1, None, "stock")
-    assert found.scheduler_sysctl in found.sysctls
-    assert not isinstance(found.path_manager(), FullMesh)
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
@@ -62,6 +63,22 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
     assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
     assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+
+
+@pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
+def test_both_tell_of_themselves_alike(kernel, tmp_path, monkeypatch):
+    root = Tree(tmp_path).root if kernel == "v0.94" else stock(tmp_path)
+    monkeypatch.setattr(sysctls, "ROOT", root / "proc/sys")
+    one = here(root)
+    assert one.name == kernel
+    now = one.scheduler()
+    assert now in one.schedulers()
+    assert sysctls.read([one.scheduler_sysctl])[one.scheduler_sysctl] == one.schedulers()[now]
+    assert one.scheduler_sysctl in one.sysctls
+    assert all(name.startswith("net.mptcp.") for name in one.sysctls)
+    assert {"scheduler", "path_manager"} <= one.settings().keys()
+    assert all("\n" not in note for note in one.notes())
+    assert isinstance(one.path_manager(), FullMesh) == (kernel == "v0.94")
 
 
 @pytest.fixture
@@ -159,6 +176,16 @@ def test_what_that_kernel_lacks_and_what_spoils_a_measurement_is_said(tree, tmp_
         assert words in "\n".join(V094(Tree(tmp_path / words, **values).root).notes())
 
 
+def test_a_connections_own_scheduler_is_told(tree, monkeypatch):
+    names = {43: b"redundant\0", 44: b"fullmesh\0\0"}
+    monkeypatch.setattr(
+        socket.socket, "getsockopt", lambda _, _level, option, size: names[option][:size], raising=False
+    )
+    with socket.socket() as connection:
+        assert V094(tree.root).settings(connection) == {"scheduler": "redundant", "path_manager": "fullmesh"}
+    assert V094(tree.root).settings() == {"scheduler": "default", "path_manager": "fullmesh"}
+
+
 ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
 TWO = (("10.65.1.2", 40_001), ("203.0.113.10", 8080), 3000)
 
@@ -230,19 +257,18 @@ class Telling(MultipathSocket):
         return {43: b"default\0", 44: b"fullmesh\0"}[option] if host in self.over else b"\0"
 
 
-def test_where_the_sysctls_are_hidden_a_socket_tells_the_scheduler_or_a_connection_with_itself(tree, monkeypatch):
+@pytest.mark.parametrize("over", ["", "127.0.0.1", "127.9.0.7", None])
+def test_where_the_sysctls_are_hidden_a_socket_tells_the_scheduler_or_a_connection_with_itself(tree, monkeypatch, over):
     """That kernel may have plain TCP over loopback; 127.9.0.7 stands for an address of an interface."""
     for file in (tree.root / "proc/sys/net/mptcp").iterdir():
         file.unlink()
     tree.interface("wwan0", address="127.9.0.7")
     tree._take()
     monkeypatch.setattr(v094, "open_socket", lambda family, **_: Telling(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(Telling, "over", frozenset({over} - {None}))
     kernel = here(tree.root)
-    for over in ("", "127.0.0.1", "127.9.0.7"):
-        monkeypatch.setattr(Telling, "over", frozenset({over}))
-        assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"}), over
-    monkeypatch.setattr(Telling, "over", frozenset())
-    assert (kernel.scheduler(), kernel.schedulers()) == (None, {})
+    told = ("minsrtt", {"minsrtt": "default"}) if over is not None else (None, {})
+    assert (kernel.scheduler(), kernel.schedulers()) == told
 
 
 def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_is_no_traceback(tree, monkeypatch):
@@ -257,13 +283,13 @@ def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_i
         Reader(connection, tree.root).read()
 
 
-def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, monkeypatch):
+@pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
+def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, fallback, monkeypatch):
     Connection(None, monkeypatch)
-    for kind, fallback in ((MultipathSocket, True), (socket.socket, False)):
-        with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
-            connection.connect(listener.getsockname())
-            sample = Reader(connection, tree.root).read()
-            assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
+    with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.connect(listener.getsockname())
+        sample = Reader(connection, tree.root).read()
+        assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
 
 
 def second(root, linux, *, modules=True):
@@ -326,6 +352,19 @@ def test_each_of_the_papers_campaigns_runs_there_or_says_what_it_cannot_and_is_r
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_what_may_not_be_asked_over_a_path_is_not_known(monkeypatch, caplog):
+    """By somebody without CAP_NET_RAW, which binding to an interface takes before Linux 5.7."""
+
+    def refuse(*_words, **_wanted):
+        raise sockets.UnsupportedError("a socket cannot be bound to wwan0")
+
+    monkeypatch.setattr(request, "read_common", lambda _parameters: None)
+    monkeypatch.setattr(request, "Control", lambda _common: SimpleNamespace(open=refuse))
+    config = SimpleNamespace(paths=[], server=SimpleNamespace(parameter={}))
+    assert (request.scheduler_there(config), request.controllers_there(config, ["lia"])) == (None, {"lia": None})
+    assert caplog.text.count("is not known: a socket cannot be bound to wwan0") == 2
 
 
 def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):
@@ -397,25 +436,28 @@ def chosen(monkeypatch):
 MIXED, ONE_FAMILY = {"a": "192.0.2.1", "b": "2001:db8::1"}, {"a": "192.0.2.1", "b": "192.0.2.9"}
 
 
-def test_ours_while_families_differ_and_the_kernels_again_at_the_end(chosen):
-    names = (("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1"))
-    for name, theirs, mine in names:
-        kernel = KernelSysctls({name: theirs})
-        made = chosen(kernel, MIXED)
-        assert (made.ours, kernel.values) == (True, {name: mine})
-        made.close()
-        assert kernel.values == {name: theirs}
-        left = KernelSysctls({name: mine})
-        assert chosen(left, ONE_FAMILY).ours is False
-        assert left.values == {name: theirs}
+@pytest.mark.parametrize(
+    ("name", "kernels", "mine"), [("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1")]
+)
+def test_ours_while_families_differ_and_the_kernels_again_at_the_end(chosen, name, kernels, mine):
+    kernel = KernelSysctls({name: kernels})
+    made = chosen(kernel, MIXED)
+    assert (made.ours, kernel.values) == (True, {name: mine})
+    made.close()
+    assert kernel.values == {name: kernels}
+    left = KernelSysctls({name: mine})
+    assert chosen(left, ONE_FAMILY).ours is False
+    assert left.values == {name: kernels}
 
 
-def test_a_refusal_is_said_once_and_a_kernel_before_5_19_only_where_it_matters(chosen, caplog):
+def test_a_refusal_is_said_once(chosen, caplog):
     made = chosen(KernelSysctls({"net.mptcp.pm_type": "0"}, refuses=True), MIXED)
     made.choose()
     assert (made.ours, made.why_not) == (False, "net.mptcp.pm_type: Permission denied")
     assert caplog.text.count("will not come back") == 1
-    caplog.clear()
+
+
+def test_a_kernel_before_5_19_is_said_only_where_it_matters(chosen, caplog):
     assert chosen(KernelSysctls({}), ONE_FAMILY).why_not is None
     assert "no path manager but its own" in (chosen(KernelSysctls({}), MIXED).why_not or "")
     assert caplog.text.count("will not come back") == 1

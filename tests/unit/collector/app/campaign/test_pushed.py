@@ -21,6 +21,26 @@ from tandem.schema.campaign_queue import FORMAT
 pytestmark = pytest.mark.usefixtures("disk")
 
 
+def test_taken_run_and_done_seen_at_the_server(server, probe):
+    push = server.push()
+    probe.seconds(20)
+    assert server.states() == ["done"]
+    assert [state for _, state in server.history][:2] == ["running", "running"] or "taken" in dict(
+        server.history
+    ).values()
+    assert probe.asked() == [(push, n) for n in range(4)]
+    probe.seconds(3)
+    assert probe.own.known == {}
+    assert read(probe.kit.folder) == []
+    assert stored(probe.kit.folder, push, probe.kit.now())["runs"] == {"ok": 4}
+
+
+def test_the_highest_priority_first_then_the_oldest(server, probe):
+    pushes = [server.push(f"c{n}", priority) for n, priority in enumerate((50, 80, 50, 80))]
+    probe.seconds(60)
+    assert [p for p, n in probe.asked() if n == 0] == [pushes[1], pushes[3], pushes[0], pushes[2]]
+
+
 def test_a_higher_priority_pauses_a_lower_one_between_two_runs(server, probe):
     low = server.push("low", 50)
     probe.seconds(3)
@@ -79,17 +99,24 @@ def test_what_cannot_be_is_refused_with_its_reason_and_the_next_taken(server, pr
     assert {p for p, _ in probe.asked()} == {good}
 
 
-def test_what_could_be_yesterday_and_cannot_today_is_refused(server, probe, tmp_path):
+def test_a_file_that_is_gone_from_the_probe_is_refused_not_replaced_by_another_of_its_name(server, probe, tmp_path):
     probe.kit.campaigns.begin(begun(probe.kit))
-    gone, other = server.push("chen-sizes"), server.push()
+    push = server.push("chen-sizes")
     probe.seconds(2, finish=False)
-    assert server.states() == ["taken", "taken"]
-    (tmp_path / f"{gone}.toml").unlink()  # not replaced by the package's of its name
+    (tmp_path / f"{push}.toml").unlink()
+    probe.seconds(20)
+    assert server.states() == ["refused"]
+    assert "No such file or directory" in server.rows[push]["reason"]
+
+
+def test_what_could_be_yesterday_and_cannot_today_is_refused(server, probe):
+    probe.kit.campaigns.begin(begun(probe.kit))
+    server.push()
+    probe.seconds(2, finish=False)
+    assert server.states() == ["taken"]
     probe.refusal = "pushed.toml:4: the campaign has 2 paths,\nthis probe has 1"
     probe.seconds(20)
-    assert server.states() == ["refused", "refused"]
-    assert "No such file or directory" in server.rows[gone]["reason"]
-    assert server.rows[other]["reason"] == "pushed.toml:4: the campaign has 2 paths, this probe has 1"
+    assert server.rows["push-000000000000"]["reason"] == "pushed.toml:4: the campaign has 2 paths, this probe has 1"
 
 
 def test_withdrawn_while_its_triggers_wait(server, probe):
@@ -258,10 +285,14 @@ def test_a_hostile_server_ends_nothing(tmp_path_factory, status, value, where):
     assert server.states() in (["done"], ["refused"])
 
 
-@pytest.mark.parametrize("answer", [(500, None), (200, {"format": "x"}), (401, {"error": "a\n" * 9000})])
+@pytest.mark.parametrize(
+    "answer", [(500, None), (404, None), (200, None), (200, {"format": "x"}), (401, {"error": "a\n" * 9000})]
+)
 def test_nonsense_is_one_line_in_the_log(server, probe, caplog, answer):
     server.answer = lambda _method, _url: answer
-    asks(probe, 5)
+    for _ in range(5):
+        probe.watch.soon()
+        probe.second()
     (line,) = [record.getMessage() for record in caplog.records if "queue of campaigns" in record.getMessage()]
     assert "\n" not in line
     assert len(line) < 600

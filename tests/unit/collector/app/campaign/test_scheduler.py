@@ -21,6 +21,19 @@ def reasons(said):
     return " ".join(said.reasons.values())
 
 
+def test_runs_follow_each_other_in_the_stored_order_until_all_are_made():
+    made = campaign(step(repetitions=4, more="[step.parameters]\nbytes = [1, 2, 3]"))
+    road = Road(made)
+    said = road.seconds(100)
+    assert isinstance(said[-1], Done)
+    assert [s.item.number for _, s in road.log] == list(range(12))
+    assert sorted((s.item.repetition, s.item.parameters["bytes"]) for _, s in road.log) == [
+        (r, b) for r in range(4) for b in (1, 2, 3)
+    ]
+    assert road.starts == [1.0 + 5 * n for n in range(12)]
+    assert road.scheduler.made() == {"s": (12, 12)}
+
+
 def test_it_is_quiet_before_each_run_and_maintenance_waits():
     road = Road(campaign(step(), "quiet_s = 7"))
     said = road.seconds(30)
@@ -80,6 +93,9 @@ def test_poisson_has_the_mean_asked_for_and_the_seed_says_when():
     again = Road(campaign(text), takes_s=1.0)
     again.seconds(2000)
     assert again.starts == road.starts[: len(again.starts)]
+    other = Road(campaign(text, "seed = 2"), takes_s=1.0)
+    other.seconds(2000)
+    assert other.starts != again.starts
 
 
 def test_a_window_over_midnight():
