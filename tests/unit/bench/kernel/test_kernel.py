@@ -350,12 +350,15 @@ def test_the_campaign_folder_comes_out_and_one_that_is_torn_is_a_failure(play, t
 # --- tests/bench/two_stacks.py and its scene in the machine, where they differ on v0.94
 
 
-def bench(name: str) -> Any:
-    return module_of(REPOSITORY / "tests/bench" / name)
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """A program of ``tests/bench``; started, it finds its neighbours beside it."""
+    monkeypatch.syspath_prepend(REPOSITORY / "tests/bench")
+    return lambda name: module_of(REPOSITORY / "tests/bench" / name)
 
 
 def test_the_scene_gives_the_second_address_its_route_once_the_link_has_its_own_anew(
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux takes the routes over a link away with its last address."""
     scene, said = bench("stacks_scene.py"), list[str]()
@@ -373,7 +376,7 @@ def test_the_scene_gives_the_second_address_its_route_once_the_link_has_its_own_
 
 
 def test_two_stacks_names_what_the_kernel_died_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bench: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stacks = bench("two_stacks.py")
     file = tmp_path / "bzImage"
