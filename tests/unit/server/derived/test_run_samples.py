@@ -169,18 +169,12 @@ def test_a_run_over_midnight_of_an_older_server_is_in_both_days(sampled, tmp_pat
     folder = sampled.samples.folder("probe-1", "run-9")
     folder.mkdir(parents=True)
     rows = [
-        {
-            "utc_ns": midnight + n * S,
-            "probe": "probe-1",
-            "boot": "b0",
-            "run": "run-9",
-            "end": "probe",
-            "rtt_ms": 40.0 + n,
-        }
+        {"utc_ns": midnight + n * S, "probe": "probe-1", "boot": "b0", "run": "run-9", "end": "probe", "rtt_ms": 40 + n}
         for n in range(-2, 3)
     ]
-    older = pa.schema([field for field in schema_of("subflow") if field.name != "utc_error_ms"])
-    pq.write_table(pa.Table.from_pylist(rows, schema=older), folder / "subflow.parquet")
+    older = [field for field in schema_of("subflow") if field.name not in ("utc_error_ms", "rtt_ms")]
+    older.append(pa.field("rtt_ms", pa.int64()))
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(older)), folder / "subflow.parquet")
     found, _, _ = sampled.export(tmp_path / "records")
     told = [(at - midnight, row["rtt_ms"]) for at, row in found["subflow"] if row["run"] == "run-9"]
     assert told == [(n * S, 40.0 + n) for n in range(-2, 3)]
