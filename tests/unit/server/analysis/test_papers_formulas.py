@@ -1,7 +1,9 @@
 """Mohan's figures as numbers, at their borders; estimates with their intervals; mobility classes by how often events came: the fit, what
 leaving one out says of it, and each run's window, by hand."""
 
+import itertools
 import math
+import random
 from collections.abc import Callable
 
 import numpy as np
@@ -52,6 +54,13 @@ def test_intervals_are_the_same_in_any_order_and_few_values_have_none():
     assert estimates.median(values, seed=1).value == estimates.median(values, seed=2).value
     few = [estimates.median(some) for some in ([], [math.nan], [4.0], [4.0, 6.0], [4.0] * 5)]
     assert few == [None, None, (4.0, None, None, 1), (5.0, None, None, 2), (4.0, 4.0, 4.0, 5)]
+
+
+def test_many_values_are_drawn_in_parts():
+    values = list(np.random.default_rng(1).normal(10, 1, 4001))
+    found = estimates.median(values)
+    # The median's standard error of a normal sample: 1.2533 / √n.
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 1.2533 / math.sqrt(4001), rel=0.2)
 
 
 def test_rates_and_shares_have_intervals_at_their_ends_too():
@@ -157,6 +166,20 @@ def test_the_threshold_between_low_and_high_speed():
     # 8.5 lies among the other class: it is judged wrong when it is left out.
     wrong = fit({"low": [1.0, 2.0, 3.0, 8.5], "high": [7.0, 8.0, 9.0]})
     assert (wrong.accuracy, wrong.confusion) == (pytest.approx(6 / 7), ((3, 1), (0, 3)))
+
+
+def test_no_other_bounds_have_fewer_errors():
+    drawn = random.Random(3)
+    for _ in range(60):
+        names = ("static", "low", "high")[: drawn.choice((2, 3))]
+        samples = {name: [float(drawn.randint(0, 9)) for _ in range(drawn.randint(1, 5))] for name in names}
+        places = [v / 2 - 0.25 for v in range(23)]
+
+        def errors(c, samples=samples):
+            return sum(c.of(v) != name for name, values in samples.items() for v in values)
+
+        every = itertools.combinations_with_replacement(places, len(names) - 1)
+        assert errors(fit(samples).classifier) == min(errors(Classifier(names, bounds)) for bounds in every)
 
 
 def test_a_fit_goes_through_a_file():

@@ -162,8 +162,8 @@ def connections(*of, file=CAPTURE):
     """Of a capture, one subflow each: (bytes carried, more)."""
     made = []
     for number, (carried, more) in enumerate(of):
-        told = {"tokens": (None, None), "port": 8480, "opener_port": 40_000, **more}
-        subflow = {"subflow": number, "opener_address": "10.0.0.1", "rtt_method": {1: "timestamp"}}
+        told = {"tokens": (None, None), "address": "10.0.0.1", "port": 8480, "opener_port": 40_000, **more}
+        subflow = {"subflow": number, "opener_address": told["address"], "rtt_method": {1: "timestamp"}}
         multipath, server = told["tokens"] != (None, None), ("192.0.2.9", told["port"])
         ends = told["opener_port"], server, told["tokens"]
         made.append(Connection(f"/x/{file}", number, multipath, *ends, (100, carried), [subflow]))
@@ -238,6 +238,13 @@ def test_what_two_runs_could_claim_is_neithers():
     found = found_in(connections((5000, {})), manifest("run-1"), manifest("run-2"))
     assert (rows(found), found.account["runs_without_connection"]) == ([], 2)
     assert found.whys == dict.fromkeys(("run-1", "run-2"), "another run could be meant as well")
+
+
+def test_a_subflow_of_a_capture_of_all_paths_whose_address_is_no_paths_is_counted():
+    made = connections((5000, {"address": "10.0.1.1"}), (5000, {"address": "10.9.9.9"}))
+    found = found_in(made, manifest(kind="any"), captures=((CAPTURE, "run-1", None),))
+    assert [row[2] for row in rows(found)] == [0, 1]
+    assert found.account["subflows_without_path"] == 1
 
 
 def test_other_experiments_connections_are_those_to_the_measurement_server():

@@ -94,6 +94,7 @@ def test_what_is_detected_missed_false_and_hidden():
         ("an operator that was never polled", ONE, {}, [], (1, 0, 0, 0)),
         ("an event after the last poll and the handover", last, STAYS, [9.6], (0, 0, 0, 0)),
         ("an event after the last poll, before the handover", last, STAYS, [9.2], (0, 0, 1, 0)),
+        ("after the last poll it is nobody's to find", true((50.0, 1, 2)), STAYS, [], (0, 0, 0, 0)),
     ):
         found = score_handovers(handovers, cells, [FoundEvent(t, "A") for t in events])
         assert (found.true, found.detected, found.false, found.hidden) == seen, case
