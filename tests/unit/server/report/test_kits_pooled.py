@@ -272,6 +272,13 @@ def test_plays_by_two_players_are_marked(tmp_path):
     assert mark.startswith(f"mohan-dash: plays by several players (own: {len(plays) - 3}, vlc: 3): they are pooled")
 
 
+def test_runs_without_a_time_are_in_no_class_and_join_nothing(small):
+    spoil(small, "probe-2", 3, started_utc_ns=None, ended_utc_ns=None)
+    found = pool_of(small)
+    other, mine = ([d.of.mobility for d in own.downloads] for own in found.material.kits)
+    assert (len(found.kits[1].campaign.manifests), mine, all(other)) == (3, [None] * 3, True)
+
+
 def test_a_path_that_changed_its_operator_and_a_kit_that_changed_its_city_are_told(small):
     first = min((small / "probe" / "probe-1" / "runs").iterdir())
     told = json.loads(first.read_text())
@@ -336,3 +343,22 @@ def test_a_folder_of_several_probes_that_is_no_export_says_that_one_is_read(tmp_
     for more, said in ([], 1), (["--probe", "probe-1"], 0):
         assert main(["report", str(folder), *more]) == 1  # no database
         assert capsys.readouterr().err.count(line) == said
+
+
+def test_as_tables_for_a_notebook(small):
+    pytest.importorskip("pandas", reason="pip install -r requirements/lock.txt")
+    from tandem_server.analysis import load
+
+    c = load(small)
+    assert c.missing == []
+    for name in ("runs", "radio", "ledger"):
+        frame = getattr(c, name)
+        own = {probe: getattr(load(small, probe=probe), name) for probe in ("probe-1", "probe-2")}
+        assert frame["probe"].value_counts().to_dict() == {probe: len(one) for probe, one in own.items()}
+        assert list(frame[frame["probe"] == "probe-2"]["t_s" if "t_s" in frame else "run"]) == list(
+            own["probe-2"]["t_s" if "t_s" in frame else "run"]
+        )
+    assert set(c.tables["download"]["probe"]) == {"probe-1", "probe-2"}
+    assert len(c.pool.kits) == 2
+    assert c.evaluation.campaign.probe == "probe-1"
+    assert len(load([small]).runs) == len(c.runs)
