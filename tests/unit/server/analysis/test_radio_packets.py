@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tandem_server.analysis.captures import Connection, matched
+from tandem_server.analysis.events import recovery
 from tandem_server.analysis.folder import Capture
 from tandem_server.analysis.radio_packets import Binned, Flow, RadioEvent, joined
 
@@ -137,6 +138,25 @@ def test_what_does_not_come_back_says_why():
         row = joined(radio(*events), flows(("a", 0), seconds=seconds), data).rows[0]
         assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
         assert row["during_s"] == pytest.approx(during)
+
+
+def test_it_is_the_figures_recovery_of_the_bins_middles():
+    drawn = np.random.default_rng(7)
+    series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
+    data = binned(*series, seconds=200.0)
+    events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
+    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, gap_s=0.0)
+    compared = 0
+    times = [*sorted(event.t_ns / 1e9 for event in events), math.inf]
+    for row in made.rows:
+        mine = data.flow == int(row["run"].removeprefix("run-"))
+        next_s = next(t for t in times if t > row["t_s"])
+        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"], next_s, 200.0)
+        assert (row["rtt_before_ms"], row["why"]) == (pytest.approx(found.level_ms), found.why)
+        assert (row["t_r_s"] is None and found.why) or row["t_r_s"] == pytest.approx(found.t_r_s)
+        assert row["rtt_peak_ms"] == pytest.approx(found.peak_ms + 1)
+        compared += 1
+    assert compared > 20
 
 
 def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():

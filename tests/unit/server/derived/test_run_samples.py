@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.probe_runs import Probe, S
+from support.serve_on_loopback import wait_for
 from tandem_server.analysis.one_run import RunSource
 from tandem_server.analysis.record_files import RecordFiles, schema_of
 from tandem_server.analysis.records import InfluxSource, Piece, SourceError
@@ -224,6 +225,11 @@ def test_an_erased_probe_leaves_none_and_a_full_disk_waits(sampled, tmp_path, mo
     monkeypatch.setattr(sampled.sampling, "_write", erased)
     sampled.sampling.once(time.time_ns())
     assert sampled.samples.runs("probe-1") == set()
+
+
+def test_its_thread_goes_on_by_itself(sampled):
+    with sampled.sampling:
+        wait_for(lambda: sampled.samples.runs("probe-1"))
 
 
 def test_means_are_of_windows_and_bounds_of_series():

@@ -280,6 +280,8 @@ def test_runs_without_a_time_are_in_no_class_and_join_nothing(small):
 
 
 def test_a_path_that_changed_its_operator_and_a_kit_that_changed_its_city_are_told(small):
+    spoil(small, "probe-2", 3, environment={"city": "Oslo"})
+    assert pool_of(small).marks == []
     first = min((small / "probe" / "probe-1" / "runs").iterdir())
     told = json.loads(first.read_text())
     told["result"]["subflows"][0]["operator"] = "D"
