@@ -223,15 +223,15 @@ def test_utilisation_is_over_the_best_seconds():
 
 
 def test_a_curve_is_the_median_over_events_and_empty_where_there_are_none():
-    """Half a second of 500, 300 and 400 from three events on; the last one's run ends 5 s later."""
-    peaks = {20.0: 500.0, 60.0: 300.0, 80.0: 400.0}
+    """Half a second of 500, 300 and 350 from three events on; the last one's run ends 5 s later."""
+    peaks = {20.0: 500.0, 60.0: 300.0, 80.0: 350.0}
     t = np.arange(0, 85, 0.1)
     value = np.full(len(t), 50.0)
     for at, peak in peaks.items():
         value[(t >= at) & (t < at + 0.5)] = peak
     found = curve([([*peaks, 300.0], [(t, value)])])
     told = dict(zip(found.offset_s, zip(found.median, found.low, found.high, strict=True), strict=True))
-    assert (found.n, told[0.25], told[-9.75]) == (3, (400, 350, 450), (50, 50, 50))
+    assert (found.n, told[0.25], told[-9.75]) == (3, (350, 325, 425), (50, 50, 50))
     assert told[8.25] == pytest.approx((50, math.nan, math.nan), nan_ok=True)  # of two events
     found = curve([([5.0], [])])
     assert (found.n, np.isnan(found.median).all()) == (0, True)

@@ -319,6 +319,13 @@ def test_intervals_tell_paths_that_fail_together_from_those_that_do_not(shared):
     assert (told.phi.low > 0) is shared
 
 
+def test_what_every_five_minutes_tell_alike_has_no_interval():
+    """20 of 300 s, the other's 10 s later: φ = (300 · 10 − 20²) / (20 · 280), whichever windows are drawn."""
+    alike = np.where(np.arange(3000) % 300 < 20, NONE, 30.0)
+    told = together(joint(list(trips(a=list(alike), b=list(np.roll(alike, 10))).round_trips.values())), 0, 1)
+    assert told.phi[:3] == pytest.approx([(300 * 10 - 20**2) / (20 * 280)] * 3)
+
+
 def test_the_table_has_each_path_and_the_best_at_the_same_instants_and_a_curve_ends_at_its_loss():
     told = rows(quantiles(trips(a=[30.0] * 99 + [NONE], b=[50.0] * 98 + [NONE, NONE, 70.0])))
     columns = ("path", "n", "p50_ms", "lost", "p99_ms", "p99.9_ms")
