@@ -16,7 +16,20 @@ from typing import Any
 Row = dict[str, Any]
 Column = tuple[str, str, str | Callable[[Row], Any]]
 """A heading, the format of its values (as of ``format``), and where a row has them."""
-STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 11: 2.20, 14: 2.14, 19: 2.09}
+STUDENT = {
+    1: 12.7,
+    2: 4.30,
+    3: 3.18,
+    4: 2.78,
+    5: 2.57,
+    6: 2.45,
+    7: 2.36,
+    8: 2.31,
+    9: 2.26,
+    11: 2.20,
+    14: 2.14,
+    19: 2.09,
+}
 """Student's t by degrees of freedom, two-sided 95 % (as in every table of it); scipy would be a package for this alone."""
 
 
