@@ -1,6 +1,6 @@
 """The collector is killed in the midst of a drive and started again: what it measured before and after is one campaign, rightly scored.
 
-A reboot, which differs by the boot id and the monotonic clock alone: tests/unit/server/report/test_report_restarts.py."""
+A reboot, which differs by the boot id and the monotonic clock alone: tests/unit/server/report/test_report_interrupted.py."""
 
 import json
 import time

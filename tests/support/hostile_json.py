@@ -42,4 +42,4 @@ def said(error: type[Exception], call: Callable[..., object], *args: object) -> 
 def badly_refused(error: type[Exception], call: Callable[..., object], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Of rows (what is given, words of the refusal): those that are not refused, or not in one line with these words."""
     told = [(*given, words, said(error, call, *given)) for *given, words in rows]
-    return [row for row in told if row[-2] not in row[-1] or "\n" in row[-1]]
+    return [row for row in told if not row[-1] or row[-2] not in row[-1] or "\n" in row[-1]]

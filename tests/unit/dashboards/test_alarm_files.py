@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.grafana_alerting import rules, seconds
 from support.grafana_templates import Told, message
 from support.hostile_json import said
+from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import alarms
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, now
@@ -21,6 +22,7 @@ from tandem_dashboards.alarms.provisioning import rules_document, to_yaml
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.cli import READER
 from tandem_dashboards.panel import DATASOURCE_TYPE, DATASOURCE_UID
+from tandem_server.schema.measurements import PROBE_STATES
 
 files = generate.alarms
 
@@ -104,6 +106,8 @@ def test_each_alarm_has_its_tolerance_and_only_what_watches_for_silence_fires_wi
     assert [a.key for a in alarms()].count("server-dead") == 1
     assert {a.key for a in alarms()} == set(TOLERANCES)
     assert len({a.title for a in alarms()}) == len(alarms())
+    assert TOLERANCES["probe-not-measuring"].limit == PROBE_STATES.index("online_not_measuring")
+    assert TOLERANCES["modem-lost"].limit == MODEM_STATES.index("lost")
     rules_of = [one for group in committed("rules.yaml")["groups"] for one in group["rules"]]
     without_data = {one["labels"]["alarm"]: one["noDataState"] for one in rules_of}
     assert {key for key, state in without_data.items() if state not in ("OK", "KeepLast")} == {"server-dead"}

@@ -150,8 +150,9 @@ def test_what_is_many_is_asked_for_one_run_one_day_or_the_last_minutes_only():
                 assert "${resolution:raw}" in query.select.text, panel.title
 
 
-def test_links_lead_to_the_run_that_was_clicked():
+def test_links_lead_to_the_run_that_was_clicked_and_the_board_is_asked_anew_every_five_seconds():
     text = boards.load("probe").to_text()
+    assert json.loads(text)["refresh"] == "5s"
     urls = {url for url in re.findall(r'"url": "([^"]+)"', text) if "/d/tandem-run" in url}
     assert urls
     assert all("var-run=${__data.fields.run:percentencode}" in url for url in urls)

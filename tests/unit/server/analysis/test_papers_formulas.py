@@ -1,13 +1,16 @@
 """Mohan's figures as numbers, at their borders; estimates with their intervals; mobility classes by how often events came: the fit, what
 leaving one out says of it, and each run's window, by hand."""
 
+import itertools
 import math
+import random
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Box, box, cdf, ellipse
 from tandem_server.analysis.events import (
     NetworkEvent,
     apart,
@@ -27,9 +30,21 @@ from tandem_server.analysis.mobility_classes import (
     Judged,
     Times,
     as_json,
+    class_of,
     fit,
     from_json,
     run_classes,
+)
+from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.series import (
+    around,
+    by_second,
+    curve,
+    differences,
+    means,
+    of_operators,
+    summed,
+    utilisation,
 )
 
 
@@ -52,6 +67,13 @@ def test_intervals_are_the_same_in_any_order_and_few_values_have_none():
     assert estimates.median(values, seed=1).value == estimates.median(values, seed=2).value
     few = [estimates.median(some) for some in ([], [math.nan], [4.0], [4.0, 6.0], [4.0] * 5)]
     assert few == [None, None, (4.0, None, None, 1), (5.0, None, None, 2), (4.0, 4.0, 4.0, 5)]
+
+
+def test_many_values_are_drawn_in_parts():
+    values = list(np.random.default_rng(1).normal(10, 1, 4001))
+    found = estimates.median(values)
+    # The median's standard error of a normal sample: 1.2533 / √n.
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 1.2533 / math.sqrt(4001), rel=0.2)
 
 
 def test_rates_and_shares_have_intervals_at_their_ends_too():
@@ -143,6 +165,78 @@ def test_silence_is_out_of_range_and_what_is_not_seen_to_recover_says_why() -> N
     assert recovery(*sampled(lambda t: None if t < 18.1 else 50), 20.0, math.inf, 60.0).why == "just_begun"
 
 
+def test_an_ellipse_is_one_standard_deviation_wide():
+    """x: 0, 0, 2, 2 has mean 1 and variance 4/3; y the same; they are independent."""
+    found = ellipse([0, 0, 2, 2], [0, 2, 0, 2])
+    assert found == pytest.approx((1, 1, math.sqrt(4 / 3), math.sqrt(4 / 3), 0, 4))
+    assert max(x for x, _ in found.outline()) == pytest.approx(1 + math.sqrt(4 / 3))
+    line = ellipse([0, 1, 2], [0, 10, 20])
+    assert line.correlation == pytest.approx(1)
+    assert all(y == pytest.approx(10 * x) for x, y in line.outline())
+    assert ellipse([1, 2], [1, 2]) is None
+    assert ellipse([1, 1, 1], [1, 2, 3]).correlation == 0
+
+
+def test_boxes_distributions_and_words_of_mobility_classes():
+    assert box([float(v) for v in range(11)]) == Box(1.0, 2.5, 5.0, 7.5, 9.0, 11)
+    assert box([math.nan]) is None
+    assert cdf([2.0, 1.0, 2.0, 4.0]) == [(1.0, 0.25), (2.0, 0.75), (4.0, 1.0)]
+    assert cdf([float(v) for v in range(1000)], most=4) == [(249.0, 0.25), (499.0, 0.5), (749.0, 0.75), (999.0, 1.0)]
+    assert cdf([]) == []
+    told = [class_of(*words) for words in (("Driving", "still"), ("", "walk"), ("lunch", "moving"), ("", None))]
+    assert told == ["high", "low", "moving", None]
+
+
+def test_seconds_are_means_and_those_in_which_one_subflow_is_silent_count_with_its_worse_round_trip():
+    assert by_second(*series((0.1, 1.0), (0.9, 3.0), (1.0, 5.0), (2.5, math.nan))) == {0: 2.0, 1: 5.0}
+    assert means([(-0.6, 1.0), (-0.1, 2.0), (0.0, 3.0), (0.4, 5.0)], 0.5) == [(-0.75, 1.0), (-0.25, 2.0), (0.25, 4.0)]
+    a = dict.fromkeys(range(10), 50.0)
+    assert differences({"A": a, "B": {2: 60.0, 6: 900.0, 7: 80.0}}) == [10, 850, 850, 850, 850, 30, 30, 30]
+    assert differences({"A": {0: 50.0, 9: 50.0}, "B": {0: 60.0, 9: 70.0}}) == [10, 20]  # nothing is known of both
+    assert differences({"A": {0: 40.0}, "B": {1: 90.0}}) == [50.0]
+    assert differences({"A": {}, "B": {1: 90.0}}) == differences({}) == []
+    known = series((0.0, 1.0), (5.0, 2.0), (9.0, math.nan), (12.0, 4.0), (30.0, 5.0))
+    assert around(*known, 10.0, 5.0, 5.0) == [(-5.0, 2.0), (2.0, 4.0)]
+
+
+def test_subflows_of_one_operator_add_up_and_the_least_rtt_counts():
+    rows = (("A", 0.0, 4.0, 50.0), ("A", 0.5, 6.0, 40.0), ("B", 0.2, 1.0, 90.0), (None, 0.0, 1.0, 1.0))
+    found = [SubflowSeries("r", "1", "server", "a", who, *np.array(values)[:, None]) for who, *values in rows]
+    assert of_operators(found, "goodput_bit_per_s") == {"A": {0: 10.0}, "B": {0: 1.0}}
+    assert of_operators(found, "rtt_ms") == {"A": {0: 40.0}, "B": {0: 90.0}}
+
+
+def test_sums_are_taken_at_each_time_and_hold_over_gaps():
+    one = series((0.0, 10.0), (0.1, 20.0), (0.2, math.nan), (0.4, 40.0))
+    times, total = summed([one, series((0.3, 7.0), (0.2, 5.0)), series((0.0, math.nan))])
+    assert times.tolist() == [0, 0.1, 0.2, 0.3, 0.4]
+    assert total.tolist() == [10, 20, 25, 27, 40]
+    assert [len(column) for column in summed([])] == [0, 0]
+
+
+def test_utilisation_is_over_the_best_seconds():
+    found = {"A": {0: 8.0, 1: 0.0, 2: 5.0}, "B": {0: 2.0, 1: 5.0}}
+    # Sums 10, 5, 5; their 95 % quantile is 9.5.
+    by_hand = ((8 / 9.5, 2 / 9.5), (0, 5 / 9.5), (5 / 9.5, 0))
+    assert utilisation(found, "A", "B") == [pytest.approx(shares) for shares in by_hand]
+    assert utilisation({}, "A", "B") == utilisation({"A": {0: 0.0}}, "A", "B") == []
+
+
+def test_a_curve_is_the_median_over_events_and_empty_where_there_are_none():
+    """Half a second of 500, 300 and 350 from three events on; the last one's run ends 5 s later."""
+    peaks = {20.0: 500.0, 60.0: 300.0, 80.0: 350.0}
+    t = np.arange(0, 85, 0.1)
+    value = np.full(len(t), 50.0)
+    for at, peak in peaks.items():
+        value[(t >= at) & (t < at + 0.5)] = peak
+    found = curve([([*peaks, 300.0], [(t, value)])])
+    told = dict(zip(found.offset_s, zip(found.median, found.low, found.high, strict=True), strict=True))
+    assert (found.n, told[0.25], told[-9.75]) == (3, (350, 325, 425), (50, 50, 50))
+    assert told[8.25] == pytest.approx((50, math.nan, math.nan), nan_ok=True)  # of two events
+    found = curve([([5.0], [])])
+    assert (found.n, np.isnan(found.median).all()) == (0, True)
+
+
 POLLED = (0.0, 1800.0)
 
 
@@ -157,6 +251,20 @@ def test_the_threshold_between_low_and_high_speed():
     # 8.5 lies among the other class: it is judged wrong when it is left out.
     wrong = fit({"low": [1.0, 2.0, 3.0, 8.5], "high": [7.0, 8.0, 9.0]})
     assert (wrong.accuracy, wrong.confusion) == (pytest.approx(6 / 7), ((3, 1), (0, 3)))
+
+
+def test_no_other_bounds_have_fewer_errors():
+    drawn = random.Random(3)
+    for _ in range(60):
+        names = ("static", "low", "high")[: drawn.choice((2, 3))]
+        samples = {name: [float(drawn.randint(0, 9)) for _ in range(drawn.randint(1, 5))] for name in names}
+        places = [v / 2 - 0.25 for v in range(23)]
+
+        def errors(c, samples=samples):
+            return sum(c.of(v) != name for name, values in samples.items() for v in values)
+
+        every = itertools.combinations_with_replacement(places, len(names) - 1)
+        assert errors(fit(samples).classifier) == min(errors(Classifier(names, bounds)) for bounds in every)
 
 
 def test_a_fit_goes_through_a_file():

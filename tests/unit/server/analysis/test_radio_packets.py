@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tandem_server.analysis.captures import Connection, matched
+from tandem_server.analysis.events import recovery
 from tandem_server.analysis.folder import Capture
 from tandem_server.analysis.radio_packets import Binned, Flow, RadioEvent, joined
 
@@ -139,6 +140,25 @@ def test_what_does_not_come_back_says_why():
         assert row["during_s"] == pytest.approx(during)
 
 
+def test_it_is_the_figures_recovery_of_the_bins_middles():
+    drawn = np.random.default_rng(7)
+    series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
+    data = binned(*series, seconds=200.0)
+    events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
+    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, gap_s=0.0)
+    compared = 0
+    times = [*sorted(event.t_ns / 1e9 for event in events), math.inf]
+    for row in made.rows:
+        mine = data.flow == int(row["run"].removeprefix("run-"))
+        next_s = next(t for t in times if t > row["t_s"])
+        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"], next_s, 200.0)
+        assert (row["rtt_before_ms"], row["why"]) == (pytest.approx(found.level_ms), found.why)
+        assert (row["t_r_s"] is None and found.why) or row["t_r_s"] == pytest.approx(found.t_r_s)
+        assert row["rtt_peak_ms"] == pytest.approx(found.peak_ms + 1)
+        compared += 1
+    assert compared > 20
+
+
 def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
     data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
     events = radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0))
@@ -162,8 +182,8 @@ def connections(*of, file=CAPTURE):
     """Of a capture, one subflow each: (bytes carried, more)."""
     made = []
     for number, (carried, more) in enumerate(of):
-        told = {"tokens": (None, None), "port": 8480, "opener_port": 40_000, **more}
-        subflow = {"subflow": number, "opener_address": "10.0.0.1", "rtt_method": {1: "timestamp"}}
+        told = {"tokens": (None, None), "address": "10.0.0.1", "port": 8480, "opener_port": 40_000, **more}
+        subflow = {"subflow": number, "opener_address": told["address"], "rtt_method": {1: "timestamp"}}
         multipath, server = told["tokens"] != (None, None), ("192.0.2.9", told["port"])
         ends = told["opener_port"], server, told["tokens"]
         made.append(Connection(f"/x/{file}", number, multipath, *ends, (100, carried), [subflow]))
@@ -238,6 +258,13 @@ def test_what_two_runs_could_claim_is_neithers():
     found = found_in(connections((5000, {})), manifest("run-1"), manifest("run-2"))
     assert (rows(found), found.account["runs_without_connection"]) == ([], 2)
     assert found.whys == dict.fromkeys(("run-1", "run-2"), "another run could be meant as well")
+
+
+def test_a_subflow_of_a_capture_of_all_paths_whose_address_is_no_paths_is_counted():
+    made = connections((5000, {"address": "10.0.1.1"}), (5000, {"address": "10.9.9.9"}))
+    found = found_in(made, manifest(kind="any"), captures=((CAPTURE, "run-1", None),))
+    assert [row[2] for row in rows(found)] == [0, 1]
+    assert found.account["subflows_without_path"] == 1
 
 
 def test_other_experiments_connections_are_those_to_the_measurement_server():

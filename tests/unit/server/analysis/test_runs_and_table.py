@@ -1,5 +1,7 @@
 """Runs joined to what was recorded about them, and what a run's manifest becomes for the figures, by hand."""
 
+import gc
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +14,7 @@ from tandem_server.analysis.events import NetworkEvent
 from tandem_server.analysis.material import Material, _events
 from tandem_server.analysis.measured import Setting
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
-from tandem_server.analysis.records import Clock, piece_of
+from tandem_server.analysis.records import Clock, InfluxSource, piece_of
 from tandem_server.analysis.runs import Run, RunSubflow, join, mean_held, offered_bit_per_s, run_rtt_ms
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.truth import Link, Truth
@@ -287,3 +289,48 @@ def test_t_r_of_the_senders_records_knows_silence_and_the_next_event():
     assert (felt.t_r_s, felt.peak_ms, felt.silent_s) == (pytest.approx(10), 900, pytest.approx(6))
     assert felt.seen_s == 30
     assert m.recovery("r", best, handover).why == "run_ended"
+
+
+class Weeks:
+    """A database whose answers come in pieces; ``held``: how many records and pieces there are when the next piece is asked for."""
+
+    def __init__(self, pieces: int, rows: int) -> None:
+        self.pieces, self.size, self.held, self.asked = pieces, rows, [], []
+        self._before = self._alive()
+
+    def parts(self, influxql: str, _params: object = None):
+        self.asked.append(influxql)
+        if '"radio"' in influxql:
+            names, tags = ["rsrp_dbm", "eci"], {"path": "a", "driver": "quectel"}
+        elif '"subflow"' in influxql or 'SELECT "seq"' in influxql:
+            names, tags = ["rtt_ms", "seq"], {"run": "r", "end": "server", "subflow": "1", "path": "a"}
+        else:
+            return
+        for n in range(self.pieces):
+            # The later half first: series of one path come one after the other, whatever their times.
+            first = (n + self.pieces // 2) % self.pieces * self.size
+            rows = [[(first + k) * S, -90.0 if k else None, 1000 + first] for k in range(self.size)]
+            yield Series("m", {**tags, "boot": f"b{n % 2}"}, ["time", *names], rows)
+            del rows
+            self.held.append(self._alive() - self._before)
+
+    def _alive(self) -> int:
+        gc.collect()
+        return sum(isinstance(one, Series) for one in gc.get_objects())
+
+
+def test_records_and_their_numbers_pass_piece_by_piece_into_columns():
+    store = Weeks(pieces=8, rows=50)
+    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS)
+    radio, (flow,) = found.radio["a"], found.subflows
+    assert radio.t_s.tolist() == flow.t_s.tolist() == [float(t) for t in range(400)]
+    assert (radio.operator, flow.operator) == ("A", "A")
+    assert [radio.named_cells()[at] for at in (0, 75)] == [(0, 1000), (75, 1050)]
+    assert math.isnan(radio.rsrp_dbm[50])
+    assert math.isnan(radio.sinr_db[0])
+    assert len(store.held) == 16
+    assert max(store.held) <= 2  # the piece that was read last
+    assert all("SELECT *" not in asked for asked in store.asked)
+    store = Weeks(pieces=4, rows=50)
+    found = InfluxSource(store).numbers("subflow", "probe-1", {"b0"})
+    assert (found.dtype, len(found), max(store.held)) == (np.int64, 200, 1)

@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import numpy as np
@@ -11,9 +12,12 @@ from tandem_server.analysis.scores import (
     at_polls,
     by_size,
     lives,
+    merge,
     score_drops,
     score_handovers,
     score_mobility,
+    spans,
+    state_at,
 )
 from tandem_server.analysis.truth import Level, TrueDrop, TrueHandover, read
 
@@ -94,6 +98,7 @@ def test_what_is_detected_missed_false_and_hidden():
         ("an operator that was never polled", ONE, {}, [], (1, 0, 0, 0)),
         ("an event after the last poll and the handover", last, STAYS, [9.6], (0, 0, 0, 0)),
         ("an event after the last poll, before the handover", last, STAYS, [9.2], (0, 0, 1, 0)),
+        ("after the last poll it is nobody's to find", true((50.0, 1, 2)), STAYS, [], (0, 0, 0, 0)),
     ):
         found = score_handovers(handovers, cells, [FoundEvent(t, "A") for t in events])
         assert (found.true, found.detected, found.false, found.hidden) == seen, case
@@ -108,6 +113,17 @@ def test_the_delay_is_that_of_the_poll_and_a_handover_while_the_collector_was_of
     off = true((12.0, 1, 2))
     assert (score_handovers(off, cells, []).true, score_handovers(off, cells, [], starts=[19.5]).true) == (1, 0)
     assert lives([1.0, 2.0, 5.0], [4.0, 9.0]) == [(1.0, 2.0), (5.0, 5.0)]
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(1, 5)), max_size=30))
+def test_merging_never_makes_more_and_ends_in_the_last_cell(changes):
+    at, handovers = 1, []
+    for t, to in sorted(changes):
+        handovers.append(TrueHandover(t, "A", at, to))
+        at = to
+    merged, hidden = merge(handovers, [float(t) for t in range(101)])
+    assert len(merged) + hidden <= len(handovers)
+    assert all(m.to_eci in {h.to_eci for h in handovers if h.t_s == m.t_s} for m in merged)
 
 
 TRUE = [(0.0, False), (40.0, True), (80.0, False)]
@@ -126,6 +142,25 @@ def test_accuracy_is_the_share_of_the_time_and_starts_are_false_or_missed():
         assert (found.false_starts, found.missed_starts, found.lag_s) == expected[1:], (told, span)
         assert found.accuracy == pytest.approx(expected[0])
     assert score_mobility(TRUE, [], [(5.0, 5.0)]).accuracy is None
+
+
+changes = st.lists(st.tuples(st.floats(-10, 110), st.booleans()), max_size=20).map(
+    lambda c: sorted(c, key=lambda x: x[0])
+)
+
+
+@given(changes)
+def test_spans_cover_the_time_once_and_say_the_state_and_a_perfect_detector_scores_one(told):
+    parts = spans(told, 0.0, 100.0)
+    assert (parts[0][0], parts[-1][1]) == (0.0, 100.0)
+    for (_, end, state), (start, _, following) in itertools.pairwise(parts):
+        assert (end, not state) == (start, following)
+    if len({t for t, _ in told}) == len(told):
+        assert all(state_at(told, (start + end) / 2) == state for start, end, state in parts)
+    told = [change for change in told if change[0] >= 0]  # what was before nobody knows
+    found = score_mobility(told, told, [(0.0, 100.0)])
+    assert found.accuracy == pytest.approx(1.0)
+    assert (found.false_starts, found.missed_starts) == (0, 0)
 
 
 def test_a_restart_forgets_and_its_gap_is_nobodys():

@@ -231,6 +231,7 @@ def test_what_is_no_index_is_one_error():
         ({"headers": [["A b", "c"]]}, "header"),
         ({"url": "ftp://a.test/"}, "http"),
         ({"url": "http://a.test:x/"}, "url|Port|port"),
+        ({"url": "http://a.test/a b"}, "URL"),
         ({"method": "get"}, "method"),
     ]
     for changed, why in of_page + [({"objects": [OBJECT | changed]}, why) for changed, why in of_object]:

@@ -1,13 +1,17 @@
 """An hour's rows: what is counted where."""
 
+import random
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tandem_server.derived.coverage import (
     CLASS_WITHIN_S,
     HOLDS_S,
     HOUR_NS,
+    MOST_LETTERS,
     S_NS,
     STEP_M,
     Fix,
@@ -20,6 +24,7 @@ from tandem_server.derived.coverage import (
     Telling,
     benefit,
     count,
+    distance_m,
     geohash,
     letters_for,
     of_area,
@@ -154,11 +159,49 @@ def test_a_class_told_much_later_or_after_a_short_movement_is_not_that_of_the_be
     assert states.at(10 * S_NS) == "low"
 
 
+@given(st.lists(st.tuples(st.integers(0, 500), st.booleans(), st.sampled_from([None, "low", "high"]))), st.randoms())
+def test_the_order_of_arrival_changes_nothing(rows, shuffler: random.Random):
+    told = [health(t, mobile, kind if mobile else None) for t, mobile, kind in {row[0]: row for row in rows}.values()]
+    other = told.copy()
+    shuffler.shuffle(other)
+    assert [States(told).at(t * S_NS) for t in range(600)] == [States(other).at(t * S_NS) for t in range(600)]
+
+
 def test_places_have_the_worlds_geohash_and_what_is_known_less_well_a_larger_area():
     places = {(57.64911, 10.40744): "u4pruydqqvj", (42.605, -5.603): "ezs42", (-25.382708, -49.265506): "6gkzwgjzn820"}
     assert {place: geohash(*place, len(area)) for place, area in places.items()} == places
     letters = {0: 6, 5: 6, 610: 6, 612: 5, 1112: 5, 4800: 5, 5000: 4, 19_500: 4, 55_600: 3, 10**7: 1}
     assert {error_m: letters_for(error_m) for error_m in letters} == letters
+
+
+LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
+
+
+def cell(area):
+    """South, north, west, east of a geohash: by halving, letter for letter."""
+    sides = [[-180.0, 180.0], [-90.0, 90.0]]
+    even = True
+    for letter in area:
+        for mask in (16, 8, 4, 2, 1):
+            side = sides[0 if even else 1]
+            side[0 if LETTERS.index(letter) & mask else 1] = sum(side) / 2
+            even = not even
+    return (*sides[1], *sides[0])
+
+
+@given(st.floats(-90, 90), st.floats(-180, 180), st.integers(1, 12))
+def test_a_place_lies_in_its_area(latitude, longitude, letters):
+    south, north, west, east = cell(geohash(latitude, longitude, letters))
+    assert south - 1e-9 <= latitude <= north + 1e-9
+    assert west - 1e-9 <= longitude <= east + 1e-9
+
+
+@given(st.floats(0, 2e6))
+def test_no_area_is_smaller_than_its_error(error_m):
+    letters = letters_for(error_m)
+    south, north, _, _ = cell(geohash(10.0, 10.0, letters))
+    assert 1 <= letters <= MOST_LETTERS
+    assert distance_m(south, 10, north, 10) >= error_m * 0.999
 
 
 def fixes(places, full=True, error_m=None, every_s=1):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from riding import HOUR, START, Riding, S, commute, driven
 
-from support.serve_on_loopback import await_ready, tandem_server, wait_for, working
+from support.serve_on_loopback import await_ready, end, start, tandem_server, wait_for, working
 from tandem_server.derived.series import CONSUMER, Derived, DerivedSeries, Making, Span, duration_s
 from tandem_server.registry import CONSUMERS, Debounce, Registry, late_hours
 from tandem_server.schema.derived import DERIVED_POLICIES, RSRP_EDGES_DBM
@@ -87,6 +87,23 @@ def test_hours_days_and_pairs_are_made_once_and_stay(registry, store, rides):
     assert again.once(LATER + 60 * S).hours == 0
     assert not any(again._making.hour(probe, START + k * HOUR) for probe in PROBES for k in range(4))
     assert everything(store) == made
+
+
+def test_the_hour_that_goes_on_is_made_too_and_grows(registry, store, rides):
+    def polls_of_the_second_hour():
+        made = everything(store).items()
+        return sum(f.get("polls", 0) for (m, time, _), f in made if (m, time) == ("coverage", START + HOUR))
+
+    ride = rides[0]
+    cut = START + HOUR + 1800 * S
+    early = [line for line in ride.lines if int(line.rsplit(" ", 1)[1]) < cut]
+    send(store, early)
+    series = series_of(registry, store)
+    series.once(cut)
+    assert polls_of_the_second_hour() == 2 * POLLS // 6
+    send(store, [line for line in ride.lines if line not in set(early)])
+    series.once(START + 2 * HOUR)
+    assert polls_of_the_second_hour() == 2 * POLLS // 3
 
 
 def test_seconds_of_goodput_are_those_of_tcp_downloads(registry, store, rides):
@@ -286,8 +303,12 @@ def test_it_makes_the_hour_that_goes_on_and_ends_when_it_is_told_to(config, stor
         assert own == 19 or nice.count(19) in (2, 3)  # with the captures' where the native pass is built
         second = tandem_server("serve", "worker", "--config", config)
         assert (second.returncode, "another worker has it; hint:" in second.stderr) == (3, True)
+    killed = start(config.parent, "worker")  # the lock is nobody's when its process has ended
+    await_ready(killed, "worker")
+    killed.kill()
+    assert end(killed) == -9
     with working(config.parent):
-        pass  # the lock is nobody's when its process has ended
+        pass
 
 
 def test_where_the_native_pass_is_not_built_a_worker_does_the_rest(config):

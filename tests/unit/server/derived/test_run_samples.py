@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.probe_runs import Probe, S
+from support.serve_on_loopback import wait_for
 from tandem_server.analysis.one_run import RunSource
 from tandem_server.analysis.record_files import RecordFiles, schema_of
 from tandem_server.analysis.records import InfluxSource, Piece, SourceError
@@ -169,18 +170,12 @@ def test_a_run_over_midnight_of_an_older_server_is_in_both_days(sampled, tmp_pat
     folder = sampled.samples.folder("probe-1", "run-9")
     folder.mkdir(parents=True)
     rows = [
-        {
-            "utc_ns": midnight + n * S,
-            "probe": "probe-1",
-            "boot": "b0",
-            "run": "run-9",
-            "end": "probe",
-            "rtt_ms": 40.0 + n,
-        }
+        {"utc_ns": midnight + n * S, "probe": "probe-1", "boot": "b0", "run": "run-9", "end": "probe", "rtt_ms": 40 + n}
         for n in range(-2, 3)
     ]
-    older = pa.schema([field for field in schema_of("subflow") if field.name != "utc_error_ms"])
-    pq.write_table(pa.Table.from_pylist(rows, schema=older), folder / "subflow.parquet")
+    older = [field for field in schema_of("subflow") if field.name not in ("utc_error_ms", "rtt_ms")]
+    older.append(pa.field("rtt_ms", pa.int64()))
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(older)), folder / "subflow.parquet")
     found, _, _ = sampled.export(tmp_path / "records")
     told = [(at - midnight, row["rtt_ms"]) for at, row in found["subflow"] if row["run"] == "run-9"]
     assert told == [(n * S, 40.0 + n) for n in range(-2, 3)]
@@ -230,6 +225,11 @@ def test_an_erased_probe_leaves_none_and_a_full_disk_waits(sampled, tmp_path, mo
     monkeypatch.setattr(sampled.sampling, "_write", erased)
     sampled.sampling.once(time.time_ns())
     assert sampled.samples.runs("probe-1") == set()
+
+
+def test_its_thread_goes_on_by_itself(sampled):
+    with sampled.sampling:
+        wait_for(lambda: sampled.samples.runs("probe-1"))
 
 
 def test_means_are_of_windows_and_bounds_of_series():

@@ -73,12 +73,13 @@ def sides(file):
 
 
 @real
-def test_only_the_sessions_own_connections_are_kept(channel):
+@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+def test_only_the_sessions_own_connections_are_kept(channel, kind):
     ask = channel()
-    _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000, "capture": True})
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000, "kind": kind, "capture": True})
     _, other = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000})
     for session in (mine, other):
-        assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"])[2]) == 100_000
+        assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"], kind)[2]) == 100_000
     taking = ask.endpoint.sessions.get(mine["session"]).capture
     wait_until(lambda: taking._taken_bytes > HEADER_BYTES + 12 * 80)  # a dozen packets, of which mine are the first
     assert ask("DELETE", f"/v1/sessions/{other['session']}")[1]["capture"] is None

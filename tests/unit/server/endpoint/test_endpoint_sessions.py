@@ -61,6 +61,25 @@ def test_a_connection_is_admitted_by_its_own_mac_once(table):
             sessions.admit(wrong, ask, False)
         assert refused.value.status == 403
     assert sessions.admit(good, ask, False) is session
+    for number in range(6001, 9200):
+        sessions.admit(claimed(session, number), ask, False)
+    for shown in (6000, 9199, 9199 - 1023):  # also when old ones were let go
+        with pytest.raises(BadRequest, match="no open session"):
+            sessions.admit(claimed(session, shown), ask, False)
+
+
+def test_threads_never_get_more_than_the_budget_together(table):
+    session = opened(table(session_bytes=100_000))
+
+    def taken(_):
+        total = 0
+        while (count := session.take(7)) == 7:
+            session.give_back(2)
+            total += count - 2
+        return total + count
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(taken, range(4))) == session.used_bytes <= 100_000
 
 
 def test_what_is_too_much_is_refused_with_the_reason(table):
@@ -187,6 +206,16 @@ def test_sessions_lapse_when_unused_or_over(table, registry):
     busy.enter()
     assert not busy.lapsed(time.monotonic() + 60)
     assert busy.lapsed(time.monotonic() + 4000)
+
+
+def test_ending_waits_for_the_last_connection_and_then_cuts_it(table):
+    sessions = table()
+    session = opened(sessions)
+    session.enter()
+    cut = threading.Thread(target=lambda: (session.ended.wait(60), session.leave({"bytes_sent": 3})))
+    cut.start()
+    assert sessions.end(session.id, "probe-1", wait_s=0.05).summaries == [{"bytes_sent": 3}]
+    cut.join()
 
 
 def test_connections_of_one_session_are_bounded(table):

@@ -1,11 +1,14 @@
 """Downloads and uploads over real sockets on loopback: exact, bounded, accounted; and the recorder of what they tell."""
 
+import contextlib
+import itertools
 import os
 import select
 import socket
 import threading
 import time
 import zlib
+from types import SimpleNamespace
 
 import pytest
 from endpoint_on_loopback import PATHS, head, read_answer, request, wait_until
@@ -177,7 +180,7 @@ def test_a_record_that_breaks_the_schema_is_counted_and_closing_does_not_wait_fo
     assert (account.stored, account.dropped) == (0, 1)
 
 
-# --- a download by itself: who closes as soon as he has what he asked for has not gone away
+# --- a download by itself: who closes as soon as he has what he asked for has not gone away, and how often the sender is looked at
 
 
 @pytest.fixture
@@ -212,9 +215,31 @@ class Budget:
         self.after()
 
 
-def downloading(serving, ask, after):
+def downloading(serving, ask, after, record=lambda _: None):
     account = FlowAccount(Labels("probe-1", "boot-1", "run-1", "tcp", "a", {}))
-    return Download(Measured(serving, Budget(after), account, lambda _: None, lambda: False, 30.0), ask)
+    return Download(Measured(serving, Budget(after), account, record, lambda: False, 30.0), ask)
+
+
+def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
+    """By a clock that goes on by 10 ms with every look at it."""
+    serving, client = pair
+    now_s, samples = itertools.count(1000, 0.01), []
+    monkeypatch.setattr(
+        "tandem_server.endpoint.transfers.time", SimpleNamespace(monotonic=lambda: next(now_s), sleep=time.sleep)
+    )
+    client.setblocking(False)
+
+    def read():
+        with contextlib.suppress(BlockingIOError):
+            while client.recv(1 << 20):
+                pass
+
+    one = downloading(serving, Transfer(None, 2.05), read, samples.append)
+    assert one.run(b"abc") == "complete"
+    # Until the client's kernel has acknowledged all it goes on looking: how long that takes is the machine's.
+    looked_s = next(now_s) - 1000
+    assert looked_s > 2.05
+    assert 10 * looked_s - 3 <= len(samples) <= 10 * looked_s + 3
 
 
 def test_who_closes_when_all_has_come_is_complete(pair):

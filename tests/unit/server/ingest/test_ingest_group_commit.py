@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 
 import pytest
 from fake_database import FakeDatabase
@@ -98,9 +99,11 @@ class Disk:
     """Stands for the registry's table: keeps what was written, each call by itself."""
 
     def __init__(self):
-        self.calls, self.fails = [], False
+        self.calls, self.fails, self.go = [], False, threading.Event()
+        self.go.set()
 
     def note(self, hours, _now):
+        self.go.wait()
         if self.fails:
             raise sqlite3.OperationalError("disk I/O error")
         self.calls.append(hours)
@@ -124,5 +127,24 @@ def test_a_note_is_written_before_it_is_told_and_not_again_at_once():
         await notes.note("p2", [radio(OLD)])
         await notes.note("p1", [radio(OLD - 7200 * S)])
         assert len(disk.calls) == 3
+
+    asyncio.run(go())
+
+
+def test_what_comes_while_one_is_written_goes_together_in_the_next():
+    async def go():
+        disk = Disk()
+        notes = LateNotes(disk.note)
+        disk.go.clear()
+        first = asyncio.create_task(notes.note("p0", [radio(OLD)]))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(notes.note(f"p{n}", [radio(OLD)])) for n in range(1, 6)]
+        while len(notes._waiting) < 5:
+            await asyncio.sleep(0)
+        assert not any(one.done() for one in (first, *others))
+        disk.go.set()
+        await asyncio.gather(first, *others)
+        assert sum(map(len, disk.calls)) == 6
+        assert len(disk.calls) <= 2
 
     asyncio.run(go())

@@ -409,6 +409,37 @@ def test_the_series_tell_campaigns_records_and_traces(registry, store):
     assert [(s.tags["probe"], *s.rows[0][1:]) for s in traces] == [("probe-1", 1, 1, 0)]
 
 
+def test_what_is_settled_is_never_looked_at_again_until_something_comes(registry, store):
+    probe, tally = Probe(), RunningTotals(registry, RecordCounts(store), None)
+    for number in range(30):
+        put(registry, probe.run(f"run-{number}"))
+    probe.tell_all(store)
+    assert tally.bring_up(time.time_ns(), 60) == 30
+    assert states(registry) == {("probe-1", "complete"): (30, 330, 330, 0, 0)}
+    assert tally.bring_up(time.time_ns() + 400 * 86_400 * S, 60) == 0
+    put(registry, probe.run("run-new"))
+    probe.send(store)
+    assert tally.bring_up(time.time_ns(), 60) == 1
+
+
+def test_a_run_that_lacks_something_is_looked_at_the_more_seldom_the_older_it_is(registry, store):
+    probe, tally = Probe(now_ns=time.time_ns() - 40 * 86_400 * S), RunningTotals(registry, RecordCounts(store), None)
+    put(registry, probe.run("run-old"))
+    probe.lines.pop()
+    probe.tell()
+    probe.now_ns = time.time_ns() - 120 * S
+    put(registry, probe.run("run-young"))
+    probe.lines.pop()
+    probe.tell_all(store)
+    now = time.time_ns()
+    assert tally.bring_up(now, 60) == 2
+    assert states(registry) == {("probe-1", "missing"): (2, 22, 20, 0, 0)}
+    assert tally.bring_up(now + 30 * S, 60) == 0
+    assert tally.bring_up(now + 61 * S, 60) == 1
+    assert tally.bring_up(now + 45 * 3600 * S, 60) == 1
+    assert tally.bring_up(now + 3 * 86_400 * S, 60) == 2
+
+
 def test_what_the_database_has_forgotten_is_expired(registry, store):
     old, young = Probe(now_ns=time.time_ns() - 20 * 86_400 * S), Probe("probe-2", "b2", "bbbbbbbbbbbb")
     for probe in (old, young):

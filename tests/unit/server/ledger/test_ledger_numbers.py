@@ -33,6 +33,15 @@ def test_gaps_and_numbers_part_the_whole(found, first, last):
     assert all(a[1] + 1 < b[0] for a, b in itertools.pairwise(gaps))
 
 
+@given(st.lists(st.lists(st.integers(1, 40), max_size=20), max_size=6), st.integers(1, 10), st.integers(0, 50))
+def test_numbers_that_come_in_parts_are_the_same_as_all_at_once(parts, first, last):
+    found, every = Found(), [n for part in parts for n in part]
+    for part in parts:
+        found.add(np.array(part, dtype=np.int64))
+    assert (found.counted, len(found), found.lowest) == (len(every), len(set(every)), min(every, default=None))
+    assert found.missing(first, last) == those(every).missing(first, last)
+
+
 @given(st.lists(st.sampled_from(["arrived", "rejected", "dropped", "lost", "waiting"]), max_size=60))
 def test_made_is_the_sum_of_what_became_of_it(fates):
     """Fates of numbers 1, 2, …; what waits is above ``settled`` (or nothing is there)."""

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -285,7 +286,19 @@ def test_killed_it_leaves_no_package_and_goes_on(folder, out, tmp_path):
     assert all(path.read_bytes() == (out / name).read_bytes() for name, path in files(tmp_path / "at-once").items())
 
 
-def test_a_damaged_record_file_is_one_line_and_3(folder, out, capsys):
+def test_a_full_disk_and_a_damaged_record_file_are_one_line_and_3(folder, out, tmp_path, capsys, monkeypatch):
+    write = package.captures.rewrite
+
+    def full(source, to, address):
+        write(source, to, address)
+        with Path("/dev/full").open("wb", buffering=0) as file:
+            file.write(b"x")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(package.captures, "rewrite", full)
+        assert publish(folder, tmp_path / "full", "--no-home") == 3
+    assert "No space left on device" in capsys.readouterr().err
+    assert not (tmp_path / "full").exists()
     next((folder / "probe" / KIT / "records" / "radio").iterdir()).write_bytes(b"PAR1")
     assert publish(folder, out, "--no-home") == 3
     (line,) = capsys.readouterr().err.splitlines()

@@ -198,3 +198,14 @@ def test_the_first_registry_gets_what_it_lacks(tmp_path):
         opened.pending_uploads.offer("probe-1", packets, 10)
         row = opened.pending_uploads.finish("probe-1", packets, "probe-1/a.pcap", "identity", packets.bytes)
         assert opened.traces.received() == [row]
+
+
+def test_a_lock_is_one_blocks_and_ends_with_it(tmp_path):
+    with Registry(tmp_path / "r.sqlite") as one, Registry(tmp_path / "r.sqlite") as other:
+        with one.locked("a") as ours:
+            with other.locked("a") as theirs, other.locked("b") as another:
+                assert (ours, theirs, another) == (True, False, True)
+            with pytest.raises(KeyError), one.locked("c"):
+                raise KeyError
+        with other.locked("a") as theirs, other.locked("c", wait=True) as waited:
+            assert (theirs, waited) == (True, True)

@@ -1,5 +1,5 @@
 """Figures whose numbers are worked by hand: rounds over three paths beside those of two, what stands in place of Chen's simultaneous SYN,
-and round trips of a campaign joined by their instants. The others': figures.json."""
+round trips of a campaign joined by their instants, and tails of round trips and waits in captures. The others': figures.json."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from paper_runs import downloaded, manifest
 
 from support.synthetic_campaign import BOOT, PROBE, MemorySource, Row, Synthetic
 from support.synthetic_folder import write
-from tandem_server.analysis import folder, round_trips
+from tandem_server.analysis import estimates, folder, round_trips
+from tandem_server.analysis.estimates import Histogram, histogram
 from tandem_server.analysis.evaluate import evaluate
-from tandem_server.analysis.material import Material, material, pooled
+from tandem_server.analysis.material import Bins, Material, material, pooled
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Setting
 from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.records import Clock
@@ -32,7 +33,7 @@ from tandem_server.analysis.round_trips import (
     together,
 )
 from tandem_server.report.figures.figure import LackingError, every, make
-from tandem_server.report.figures.papers.chen import alone_share, saved_by_model, syn_gap_ms
+from tandem_server.report.figures.papers.chen import alone_share, mean_text, saved_by_model, syn_gap_ms
 from tandem_server.report.figures.papers.round_trips import FIGURES as TRIPS
 from tandem_server.report.figures.papers.round_trips import impairments, quantiles, tail
 from tandem_server.report.figures.sheet import rows
@@ -299,3 +300,128 @@ def test_paths_that_are_never_impaired_or_always_have_no_correlation():
     assert (told.alone.value, told.given, told.phi) == (0.2, None, None)
     always = together(joint(list(trips(a=[NONE] * 3, b=[NONE] * 3).round_trips.values())), 0, 1)
     assert (always.given.value, always.phi) == (1.0, None)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_intervals_tell_paths_that_fail_together_from_those_that_do_not(shared):
+    """Outages of 20 s in one window of two, the other's in the same windows or in the other ones."""
+    a, b = np.full(6000, 30.0), np.full(6000, 30.0)
+    for window in range(0, 20, 2):
+        a[window * 300 : window * 300 + 20] = NONE
+        other = (window if shared else window + 1) * 300 + 10
+        b[other : other + 20] = NONE
+    told = together(joint(list(trips(a=list(a), b=list(b)).round_trips.values())), 0, 1)
+    assert told.given.value == (0.5 if shared else 0.0)
+    assert told.alone.value == pytest.approx(200 / 6000)
+    # 100 of 6000 in both, or none: φ = (6000 · both − 200²) / (200 · 5800).
+    assert told.phi.value == pytest.approx((6000 * (100 if shared else 0) - 200**2) / (200 * 5800))
+    assert told.phi.low <= told.phi.value <= told.phi.high
+    assert (told.phi.low > 0) is shared
+
+
+def test_what_every_five_minutes_tell_alike_has_no_interval():
+    """20 of 300 s, the other's 10 s later: φ = (300 · 10 − 20²) / (20 · 280), whichever windows are drawn."""
+    alike = np.where(np.arange(3000) % 300 < 20, NONE, 30.0)
+    told = together(joint(list(trips(a=list(alike), b=list(np.roll(alike, 10))).round_trips.values())), 0, 1)
+    assert told.phi[:3] == pytest.approx([(300 * 10 - 20**2) / (20 * 280)] * 3)
+
+
+def test_the_table_has_each_path_and_the_best_at_the_same_instants_and_a_curve_ends_at_its_loss():
+    told = rows(quantiles(trips(a=[30.0] * 99 + [NONE], b=[50.0] * 98 + [NONE, NONE, 70.0])))
+    columns = ("path", "n", "p50_ms", "lost", "p99_ms", "p99.9_ms")
+    assert [tuple(row[column] for column in columns) for row in told] == [
+        ("Arctel", 100, 30.0, 0.01, 30.0, None),
+        ("Borealis", 100, 50.0, 0.02, None, None),
+        ("best of two", 100, 30.0, 0.01, 30.0, None),
+    ]
+    ends = {
+        row["series"]: row["y"] for row in rows(tail(trips(a=[30.0, 40.0, NONE, 60.0], b=[50.0, NONE, NONE, 70.0])))
+    }
+    assert ends == pytest.approx({"Arctel": 0.25, "Borealis": 0.5, "best of two": 0.25})
+
+
+# --- round trips and waits of packets in captures
+
+
+def seen(**counts: float) -> Histogram:
+    """``ms_3=2``: twice 3 ms; ``longer=1``."""
+    ms = [math.nan if name == "longer" else float(name.removeprefix("ms_")) for name in counts]
+    return histogram(np.array(ms), np.array([*counts.values()], float))
+
+
+def captured(run: str, path: str | None, **told: Histogram) -> Bins:
+    return Bins(run, path, np.empty(0), np.empty(0), np.empty(0), **told)
+
+
+@pytest.fixture
+def delays() -> Material:
+    """Two downloads of four packets each; one packet of the second was still waiting when its capture ended."""
+    operators = {"a": "Blue", "b": "Red"}
+    waits = seen(ms_0=2, ms_1=1, ms_2=1), seen(ms_0=1, ms_10=2, longer=1)
+    rtts = seen(ms_40=3, ms_45=1), seen(ms_40=1, ms_100=3)
+    bins = [captured(f"r{n}", None, waits=one) for n, one in enumerate(waits)]
+    bins += [captured(f"r{n}", "b", rtts=one) for n, one in enumerate(rtts)]
+    of = Setting("", "x", "s", "", {}, {}, ("a", "b"), "low", 0.0, 9.0, operators, "default")
+    downloads = [replace(ONE, of=replace(of, run=run), asked_bytes=4 << 20, subflows=None) for run in ("r0", "r1")]
+    return Material(operators=operators, downloads=downloads, bins=bins)
+
+
+def test_the_tails_of_waits_hold_those_that_were_never_over_and_those_of_round_trips_end(delays):
+    def points(name: str) -> dict[str, list[tuple[float, float, int]]]:
+        found: dict[str, list[tuple[float, float, int]]] = {}
+        for row in drawn(name, delays):
+            found.setdefault(row["series"], []).append((row["x"], row["y"], row["n"]))
+        return found
+
+    assert points("chen-out-of-order") == {"4 MB": [(1, 4 / 8, 8), (2, 3 / 8, 8), (10, 1 / 8, 8)]}
+    assert "longer than was captured: 1;" in make(FIGURES["chen-out-of-order"], delays).sheet.note
+    # 8 samples: 40, 40, 40, 40, 45, 100, 100, 100; nothing took longer than the last.
+    assert points("chen-rtt") == {"Red": [(40, 4 / 8, 8), (45, 3 / 8, 8)]}
+    # Of eight packets three came in order.
+    assert points("mohan-7c") == {"low speed": [(1, 4 / 8, 8), (2, 5 / 8, 8), (10, 7 / 8, 8)]}
+
+
+def test_bytes_in_flight_are_summed_over_paths_before_their_median_is_taken(delays):
+    """Together 9, 0 and 9 kB; of each path alone the median is 0."""
+    t, nothing = np.arange(3.0), np.full(3, math.nan)
+    delays.bins = [
+        Bins("r0", path, t, np.array(held) * 1e3, nothing) for path, held in (("a", [0, 0, 9]), ("b", [9, 0, 0]))
+    ]
+    assert [(row["series"], row["y"], row["n"]) for row in drawn("mohan-5b", delays)] == [("MPTCP", 9, 1)]
+
+
+def test_means_over_connections_with_their_standard_errors(delays):
+    told = {row["quantity"]: row for row in drawn("chen-table-delays", delays)}
+    # 0, 0, 0.5, 1.5 of four; 0, 9.5, 9.5 of the three known.
+    means = [2 / 4, 19 / 3]
+    waits = told["out-of-order delay, ms"]
+    assert (waits["mean"], waits["n"]) == (pytest.approx(sum(means) / 2), 2)
+    assert waits["se"] == pytest.approx((means[1] - means[0]) / 2)  # of two: half their difference
+    assert told["out of order, %"]["mean"] == pytest.approx((50 + 75) / 2)
+    assert told["RTT, Red, ms"]["mean"] == pytest.approx(((3 * 39.5 + 44.5) / 4 + (39.5 + 3 * 99.5) / 4) / 2)
+
+
+def test_of_many_delays_two_hundred_are_told_and_each_is_exact():
+    one = histogram(np.arange(5000.0), np.ones(5000))
+    told = one.above()
+    assert len(told) <= 200
+    assert (told[0], told[-1][0]) == ((1, 4998 / 5000), 4999)
+    assert all(share == pytest.approx((4999 - ms) / 5000) for ms, share in told)
+    assert estimates.pooled([one, one]).n == 10_000
+    assert estimates.pooled([]).mean_ms() is None
+
+
+def test_chens_tables_have_the_mean_and_its_standard_error_beside_the_median_and_the_hot_spots_are_in_its_own_alone():
+    def single(campaign: str, *rtts_ms: float) -> list[Download]:
+        of = replace(OF, campaign=campaign)
+        return [
+            replace(ONE, of=of, kind="tcp", asked_bytes=8192, rtt_ms={"a": rtt}, loss={"a": 0.01}) for rtt in rtts_ms
+        ]
+
+    # 40, 43, 52: mean 45, deviations −5, −2, 7, so their standard deviation is √(78/2) and the mean's error √(39/3).
+    m = Material(downloads=[*single("chen-sizes", 52.0, 40.0, 43.0), *single("chen-hotspot", 90.0, 94.0), ONE])
+    for name, n, median, mean, error in (("chen-table-3", 3, 43, 45, math.sqrt(13)), ("chen-table-4", 2, 92, 92, 2)):
+        (told,) = (row for row in drawn(name, m) if row["quantity"] == "rtt_ms")
+        assert (told["size_bytes"], told["path"], told["n"]) == (8192, "wifi", n)
+        assert [told[key] for key in ("y", "mean", "se")] == pytest.approx([median, mean, error])
+    assert [mean_text(told, 1) for told in ((45.0, math.sqrt(13)), (45.0, None))] == ["45.0\u2009±\u20093.6", "45.0"]

@@ -27,8 +27,11 @@ from tandem_server.report.figures.sheet import (
     Panel,
     Sheet,
     as_csv,
+    binary_size,
     operator_hues,
     picture,
+    rounds,
+    size,
 )
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.timeline import cells
@@ -69,6 +72,17 @@ def test_dots_lie_where_the_axes_say():
     root = drawn(Dots("d", [(4.0, 40.0)]))
     (dot,), (across, up) = paths(root, "dots"), ticks(root)
     assert places(dot)[0] == pytest.approx((across["4"], up["40"]), abs=0.1)
+
+
+def test_axes_reach_from_edge_to_edge_and_ticks_are_round():
+    across, up = ticks(drawn(Dots("d", [(4.0, 40.0)])))
+    assert list(across)[:6] == ["0", "2", "4", "6", "8", "10"]
+    assert list(up) == ["0", "20", "40", "60", "80", "100"]
+    for low, high in ((0.0, 7.3), (-117.0, -71.0), (0.0, 150e3), (0.0, 0.02)):
+        assert 3 <= len(rounds(low, high)) <= 6
+    assert [word for _, word in Axis("", log=True).ticks(30.0, 1200.0)] == ["30", "100", "300", "1k"]
+    assert [size(n) for n in (100, 2000, 1.5e6)] == ["100 B", "2 kB", "1.5 MB"]
+    assert [binary_size(n) for n in (8192, 524288, 4 << 20, 2_000_000)] == ["8 KB", "512 KB", "4 MB", "2 MB"]
 
 
 def test_a_bar_reaches_from_zero_to_its_value_and_its_interval_is_drawn():

@@ -5,6 +5,7 @@ import io
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,32 @@ def downloaded(run: str) -> Download:
     of = Setting(run, "", "", "", {}, {}, ("a",), "low", 0.0, 60.0, {"a": "A"})
     told = ("p", "single", "mptcp", "a", "", None, None, 1e6, 60.0, 40.0, {"a": 1.0}, {}, {}, {"a": 50.0}, {})
     return Download(of, *told)
+
+
+def test_medians_are_those_of_all_kits_runs_and_an_operators_whichever_path_it_is():
+    """A is path a of the first kit (1, 2 and 9 Mbit/s) and path b of the second (4 and 5)."""
+
+    def own(probe: str, operators: dict[str, str], *told: tuple[str, str, float]) -> Material:
+        made = []
+        for n, (kind, primary, mbit_per_s) in enumerate(told):
+            one = downloaded(f"{probe}-{n}")
+            of = replace(one.of, paths=("a", "b"), operators=operators)
+            made.append(replace(one, of=of, kind=kind, primary=primary, goodput_bit_per_s=mbit_per_s * 1e6))
+        return Material(operators=operators, spans=[Span(0.0, 60.0, "low")], probe=probe, downloads=made)
+
+    a = (("tcp", "a", 1.0), ("tcp", "a", 9.0), ("tcp", "a", 2.0), ("mptcp", "a", 3.0))
+    b = (("tcp", "b", 4.0), ("tcp", "b", 5.0), ("tcp", "a", 70.0), ("mptcp", "b", 8.0))
+    kits = [own("probe-1", {"a": "A", "b": "B"}, *a), own("probe-2", {"a": "C", "b": "A"}, *b)]
+    told = {row["series"]: (row["y"], row["n"]) for row in drawn("mohan-5a", pooled(kits, RunClasses()))}
+    assert told == {"TCP A": (4.0, 5), "TCP C": (70.0, 1), "MPTCP": (5.5, 2)}
+
+
+def test_events_are_counted_in_windows_of_their_own_kit(pool):
+    of_kits = [row for own in pool.material.kits for row in drawn("mohan-2", own)]
+    counts = Counter()
+    for row in of_kits:
+        counts[row["panel"], row["series"], row["x"]] += row["n"]  # B is in both kits, A and C in one each
+    assert {(row["panel"], row["series"], row["x"]): row["n"] for row in drawn("mohan-2", pool.material)} == counts
 
 
 def kit_of(probe: str, runs: tuple[str, ...] = (), events: tuple[NetworkEvent, ...] = ()) -> Material:
@@ -272,7 +299,16 @@ def test_plays_by_two_players_are_marked(tmp_path):
     assert mark.startswith(f"mohan-dash: plays by several players (own: {len(plays) - 3}, vlc: 3): they are pooled")
 
 
+def test_runs_without_a_time_are_in_no_class_and_join_nothing(small):
+    spoil(small, "probe-2", 3, started_utc_ns=None, ended_utc_ns=None)
+    found = pool_of(small)
+    other, mine = ([d.of.mobility for d in own.downloads] for own in found.material.kits)
+    assert (len(found.kits[1].campaign.manifests), mine, all(other)) == (3, [None] * 3, True)
+
+
 def test_a_path_that_changed_its_operator_and_a_kit_that_changed_its_city_are_told(small):
+    spoil(small, "probe-2", 3, environment={"city": "Oslo"})
+    assert pool_of(small).marks == []
     first = min((small / "probe" / "probe-1" / "runs").iterdir())
     told = json.loads(first.read_text())
     told["result"]["subflows"][0]["operator"] = "D"
@@ -336,3 +372,30 @@ def test_a_folder_of_several_probes_that_is_no_export_says_that_one_is_read(tmp_
     for more, said in ([], 1), (["--probe", "probe-1"], 0):
         assert main(["report", str(folder), *more]) == 1  # no database
         assert capsys.readouterr().err.count(line) == said
+
+
+def test_as_tables_for_a_notebook(small):
+    pytest.importorskip("pandas", reason="pip install -r requirements/lock.txt")
+    from tandem_server.analysis import load
+
+    c = load(small)
+    assert c.missing == []
+    for name in ("runs", "radio", "ledger"):
+        frame = getattr(c, name)
+        own = {probe: getattr(load(small, probe=probe), name) for probe in ("probe-1", "probe-2")}
+        assert frame["probe"].value_counts().to_dict() == {probe: len(one) for probe, one in own.items()}
+        assert list(frame[frame["probe"] == "probe-2"]["t_s" if "t_s" in frame else "run"]) == list(
+            own["probe-2"]["t_s" if "t_s" in frame else "run"]
+        )
+    assert set(c.tables["download"]["probe"]) == {"probe-1", "probe-2"}
+    assert len(c.pool.kits) == 2
+    assert c.evaluation.campaign.probe == "probe-1"
+    assert len(load([small]).runs) == len(c.runs)
+
+
+def test_parting_one_kit_changes_no_number(tmp_path, capsys):
+    folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
+    whole, parted = (reported(capsys, 1, folder, *more) for more in ([], ["--by", "operator"]))  # no database
+    for key in ("handovers", "mobility", "records", "campaigns", "versions", "interrupted"):
+        assert parted[key] == whole[key], key
+    assert [(one["part"], one["probes"]) for one in parted["parts"]] == [("A + B", ["probe-1"])]

@@ -14,10 +14,11 @@ pytest.importorskip("matplotlib", reason="pip install -r requirements/lock.txt")
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import pandas as pd
 from paper_campaign import figures, made
 
 from support.synthetic_campaign import Synthetic
-from support.synthetic_folder import write
+from support.synthetic_folder import with_database, write
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis import load
 
@@ -74,6 +75,18 @@ def test_every_column_is_told_with_its_unit(found):
     assert told["download", "goodput_bit_per_s"] == "bit/s"
 
 
+def test_records_come_out_of_the_folders_own_database(influx_binary, tmp_path):
+    one = Synthetic(seconds=40.0)
+    folder = with_database(one, tmp_path / "campaign", influx_binary)
+    stored, listed = load(folder), load(folder, one.source)
+    assert stored.missing == listed.missing == []
+    assert stored.runs["in_ledger"].all()
+    for name in ("radio", "events", "subflows", "connections"):
+        by = [c for c in ("utc", "path", "kind", "end", "subflow", "run") if c in getattr(listed, name)]
+        a, b = (getattr(c, name).sort_values(by).reset_index(drop=True) for c in (stored, listed))
+        pd.testing.assert_frame_equal(a, b)
+
+
 def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
     one = Synthetic(seconds=40.0)
     c = load(write(one, tmp_path / "campaign"))
@@ -116,8 +129,9 @@ def test_the_notebooks_are_what_their_scripts_make():
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_its_figures_are_the_reports(tmp_path, monkeypatch, capsys):
-    ran = Ran(export(tmp_path / "campaign", positions=False, made=made()), monkeypatch, capsys)
+def test_its_figures_are_the_reports_and_its_answer_is_counted(tmp_path, monkeypatch, capsys):
+    one = made()
+    ran = Ran(export(tmp_path / "campaign", positions=False, made=one), monkeypatch, capsys)
     (_, bars, label), (_, rates, _), (lines, _, _) = ran.figures
     assert (label, bars) == ("goodput, Mbit/s", len(ran.names["classes"]) * len(ran.names["who"]))
     drawn = {figure.figure.name: figure.csv for figure in figures(ran.names["c"].evaluation)}
@@ -126,7 +140,25 @@ def test_its_figures_are_the_reports(tmp_path, monkeypatch, capsys):
     assert own == report
     assert rates == ran.names["rates"].size > 0
     assert {"a", "b"} & lines
+    polls = {}
+    for name, _, row in one.source.points:
+        if name == "radio" and "rsrp_dbm" in row.fields:
+            polls.setdefault(row.tags["operator"], {})[row.utc_ns // 10**9] = row.fields["rsrp_dbm"]
+    poor = {operator: rank_lowest(levels) for operator, levels in polls.items()}
+    seconds = set(polls["A"]) & set(polls["B"])
+    (answer,) = ran.names["answer"].to_dict("records")
+    assert answer["seconds"] == len(seconds)
+    assert answer["both_poor"] == pytest.approx(sum(poor["A"][s] and poor["B"][s] for s in seconds) / len(seconds))
     assert "times as often as if they were independent" in ran.said
+
+
+def rank_lowest(levels):
+    """Whether each second's level is in the lowest quarter: the mean rank of its equals, of all."""
+    ordered = sorted(levels.values())
+    return {
+        second: (ordered.index(level) + 1 + len(ordered) - ordered[::-1].index(level)) / 2 / len(ordered) <= 0.25
+        for second, level in levels.items()
+    }
 
 
 def test_what_a_campaign_lacks_it_says(tmp_path, monkeypatch, capsys):

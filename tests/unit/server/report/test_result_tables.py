@@ -131,8 +131,16 @@ def test_a_list_in_a_file_of_the_run_is_read_from_there_and_nowhere_else(tmp_pat
         assert (after.get("bandwidth") == before["bandwidth"]) is (name == "results/r.jsonl")
 
 
-def test_the_page_shows_tables_and_curves(folder):
-    text = Page(page_of(evaluate(load(folder), "no database", "no ledger"))).text
+def test_the_page_shows_tables_and_curves_and_escapes_what_the_folder_says(tmp_path):
+    folder = write(tmp_path / "c", 70)
+    file = folder / "probe" / PROBE / "runs" / "run-000003.json"
+    manifest = json.loads(file.read_text())
+    manifest["campaign"]["name"] = "<script>alert(1)</script>"
+    manifest["parameters"]["abr"] = manifest["result"]["player"]["abr"] = '"><img src=x>'
+    file.write_text(json.dumps(manifest))
+    html = page_of(evaluate(load(folder), "no database", "no ledger"))
+    assert ("<script>alert" in html, "<img" in html) == (False, False)
+    text = Page(html).text
     titles = (
         "Bandwidth aggregation (Cordero)",
         "Delay aggregation (Cordero), by size",

@@ -74,10 +74,23 @@ def test_the_reader_learns_the_resolution_from_the_time_range(reader):
 CHANGES = [
     'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"',
     'DELETE FROM "radio"',
+    'DROP MEASUREMENT "radio"',
+    'DROP SERIES FROM "radio"',
+    'DROP DATABASE "tandem"',
+    'CREATE DATABASE "mine"',
+    'CREATE RETENTION POLICY "mine" ON "tandem" DURATION 1d REPLICATION 1',
     'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
+    'DROP RETENTION POLICY "hour" ON "tandem"',
+    "CREATE USER mine WITH PASSWORD 'mine' WITH ALL PRIVILEGES",
+    "SET PASSWORD FOR admin = 'mine'",
     "SET PASSWORD FOR reader = 'mine'",
     "GRANT ALL ON tandem TO reader",
+    "GRANT ALL PRIVILEGES TO reader",
+    "DROP USER tandem",
     "SHOW USERS",
+    "SHOW GRANTS FOR tandem",
+    "DROP SHARD 1",
+    "KILL QUERY 1",
     'CREATE SUBSCRIPTION "s" ON "tandem"."kept" DESTINATIONS ALL \'udp://127.0.0.1:9\'',
 ]
 
@@ -139,6 +152,13 @@ def test_every_statement_is_understood(store):
             statements += of_raw(measurement, step, "tandem", 0, 7200, "it's \\ one")
     for statement in statements:
         assert [row[1] for series in store.query(statement) for row in series.rows] == [0], statement
+
+
+def test_big_answers_come_whole(store):
+    lines = [f"big,k=x v={i} {NOW + i}" for i in range(25_000)]
+    assert store.write(lines) == []
+    (series,) = store.query('SELECT "v" FROM "big"')
+    assert series.column("v") == list(range(25_000))
 
 
 def listeners(pid):

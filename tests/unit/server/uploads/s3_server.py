@@ -6,12 +6,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Faulty:
-    """A relay to ``upstream``'s port. ``faults``: (method, part of the address) → what happens, so often: ``503``, ``cut``, or
-    ``lost`` (carried out, but the answer is lost)."""
+    """A relay to ``upstream``'s port. ``faults``: (method, part of the address) → what happens, so often: ``503``, ``cut``, ``hang``,
+    or ``lost`` (carried out, but the answer is lost)."""
 
     def __init__(self, upstream):
         self.faults, self.seen = {}, []
         relay = self
+        self.free = threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -25,7 +26,9 @@ class Faulty:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 relay.seen.append((self.command, self.path))
                 fault = relay.fault(self.command, self.path)
-                if fault == "cut":
+                if fault == "hang":
+                    relay.free.wait(60)
+                if fault in ("cut", "hang"):
                     self.close_connection = True
                     return
                 if fault == "503":
@@ -72,6 +75,7 @@ class Faulty:
         return sum(one == method and part in path for one, path in self.seen)
 
     def stop(self):
+        self.free.set()
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()

@@ -117,6 +117,18 @@ def test_a_part_that_fails_once_is_sent_again(bucket, service, large):
         assert content_of(body, "identity")[1] == digest
 
 
+@pytest.mark.usefixtures("s3")
+def test_a_part_that_is_never_answered_is_sent_again(service, large):
+    file, digest = large
+    service.faults["PUT", "partNumber=2"] = ["hang"]
+    # With little patience: what is late on a busy machine is tried more often.
+    bucket = TraceBucket("traces-here", "kit/traces", service.url, "eu-north-1", attempts=20, read_s=2)
+    place = bucket.put(file, "probe-1", "large", digest, "identity").place
+    assert service.count("PUT", "partNumber=2") >= 2
+    with bucket.open(place) as body:
+        assert content_of(body, "identity")[1] == digest
+
+
 @pytest.mark.parametrize("part", ["partNumber=3", "large?uploadId"])
 def test_an_upload_that_fails_is_ended_and_tried_again_later(bucket, service, s3, large, part):
     file, digest = large

@@ -54,6 +54,15 @@ def append(place, offer, piece, offset=None):
         return writer.offset
 
 
+def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
+    offer, stream = begun(place)
+    append(place, offer, stream[: 3 * CHUNK])
+    file = place.stream("probe-1", offer)
+    file.write_bytes(stream[:CHUNK] + bytes(CHUNK))
+    assert place.desk.state("probe-1", offer.sha256).offset == CHUNK
+    assert place.registry.pending_uploads.offered("probe-1", offer.sha256)[0].checked_bytes == CHUNK
+
+
 def test_two_at_once_from_the_same_offset_leave_one_stream(place):
     offer, stream = begun(place)
     together = threading.Barrier(4)

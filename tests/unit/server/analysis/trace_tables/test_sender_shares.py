@@ -161,6 +161,7 @@ def test_what_was_sent_again_counts_for_its_path(tmp_path):
     ("entry", "why"),
     [
         ({"truncated": True}, "the server's capture is not whole"),
+        ({"packets_dropped": 1}, "the server's capture is not whole"),
         ({"name": None, "why": "refused: full"}, "no capture at the server: refused: full"),
         ({"name": "captures/server/run-1-s2.pcap"}, "the server's capture was not exported or not analysed"),
     ],
@@ -176,6 +177,7 @@ def test_else_the_probes_own_count_and_it_is_said_why(entry, why, tmp_path):
 @pytest.mark.parametrize(
     ("row", "why"),
     [
+        ({"session": "s2"}, "no session with a capture is told of the load"),
         ({"session": None}, "no session with a capture is told of the load"),
         ({"sender_addresses": {CLIENT: "a"}}, "the server did not tell the path of each subflow"),
     ],

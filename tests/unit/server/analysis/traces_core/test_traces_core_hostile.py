@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.capture_scenes import C0, Multipath, by_path, plain_download, two_subflows
+from support.capture_scenes import C0, S0, Multipath, by_path, plain_download, two_subflows
 from support.captures import (
     ACK,
     CLIENT2,
@@ -30,6 +30,8 @@ from support.captures import (
     interface,
     ipaddress,
     ipv4,
+    mss,
+    multipath,
     pcap,
     pcapng,
     section,
@@ -103,6 +105,30 @@ def test_cut_options_are_told_and_the_rest_counts():
     made = analyse(pcap([wire.packets[0].cut(50), wire.packets[0].cut(30), wire.packets[0].cut(5)]))
     assert [kind for _, kind in problems(made)] == ["cut_headers"] * 3
     assert [row["payload_bytes"] for row in made["packets"]] == [100]
+
+
+def test_options_with_lengths_that_cannot_be():
+    unknown = b"\xfe\x05\xf9\x89x"
+    lengths = (b"\x1e\x00", b"\x1e\x01", b"\x1e\x02", b"\x1e\x03\x20", b"\x1e\x05\x10\x00\x00", b"\x1e\xff\x20")
+    for options in (*lengths, multipath(0, 9), multipath(15, 15)):
+        wire = Wire()
+        c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
+        c(0, C0, 0, SYN, options=mss(1400) + options)
+        c(1, C0 + 1, 5, ACK, 100, unknown + options)
+        assert [row["payload_bytes"] for row in analyse(pcap(wire.packets))["packets"]] == [0, 100], options
+
+
+def test_acknowledgements_of_what_was_never_seen():
+    wire = Wire()
+    c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
+    s = c.other()
+    s(0, S0, 5, ACK, 100)
+    c(MS, 5, S0 + 100)
+    c(2 * MS, 5, S0 + 600)
+    s(3 * MS, S0 + 600, 5, ACK, 100)
+    made = analyse(pcap(wire.packets))
+    down = [row for row in made["totals"] if row["payload_bytes"] and row["subflow"] is not None]
+    assert [(row["unseen_bytes"], row["acked_bytes"], row["new_bytes"]) for row in down] == [(500, 500, 200)]
 
 
 def downloads_twice() -> list[Packet]:

@@ -148,3 +148,10 @@ def test_a_slow_handshake_is_outvoted_by_what_follows():
     made = analyse(pcap(wire.packets))
     assert one(made, "connections")["vantage"] == "opener"
     assert one(made, "totals", subflow=0, direction="from_opener")["rtt_median_ns"] == 40 * MS
+
+
+def test_how_often_each_round_trip_was_sampled_by_milliseconds_begun():
+    """To the client 40.0, 39.9, 39.95 and 44.95 ms by its timestamps; to the server 39.8 ms by its acknowledgement."""
+    made = analyse(pcap(plain_download().packets))
+    ways = {(row["direction"], row["rtt_ms"]): row["samples"] for row in of(made, "rtts", connection=0, subflow=0)}
+    assert ways == {("to_opener", 40): 3, ("to_opener", 45): 1, ("from_opener", 40): 1}

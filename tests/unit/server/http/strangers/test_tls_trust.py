@@ -152,6 +152,7 @@ def test_a_rotated_token_overlaps_until_the_probe_has_the_new_one(alone):
     file: Path = alone.folder / "token"
     with link(alone) as kit:
         assert asked(kit) == 200
+        old = file.read_text()
         new = command("probe", "rotate", "probe-1", *config, "--keep-old-for", "3600")[1]
         assert asked(kit) == 200
         assert "old token until" in command("probe", "list", *config)[1]
@@ -162,5 +163,10 @@ def test_a_rotated_token_overlaps_until_the_probe_has_the_new_one(alone):
         file.write_text(newest)
         assert asked(kit) == 200
         assert "old token" not in command("probe", "list", *config)[1]
+    for void in (old, new):
+        file.write_text(void)
+        with link(alone) as thief:
+            assert asked(thief) == 401
+    file.write_text(newest)
     with pytest.raises(SystemExit):
         command("probe", "rotate", "probe-1", *config, "--keep-old-for", "-1")

@@ -4,6 +4,8 @@ import base64
 import json
 import os
 import subprocess
+import time
+from datetime import datetime
 
 import pytest
 from enrolling import HUB_KEY
@@ -24,7 +26,10 @@ def asked_with(gateway, name, code):
 
 
 def test_from_the_invitation_to_the_tunnel(gateway):
-    made = gateway.invite("probe-7")
+    begun_s = int(time.time())
+    made = gateway.invite("probe-7", "--hours", "2")
+    assert (made["probe"], sorted(made)) == ("probe-7", ["address", "code", "expires", "probe"])
+    assert begun_s <= datetime.fromisoformat(made["expires"]).timestamp() - 2 * 3600 <= time.time()
     address, asked = made["address"], asked_with(gateway, "probe-7", made["code"])
     mine = asked["wireguard_public_key"]
     status, headers, answer = gateway.enrol(asked)
