@@ -40,13 +40,14 @@ UNASKED = (
     b"\r\n> ",
 )
 ENDS = (
+    b"",
     b"\r\nOK\r\n",
     b"\r\nERROR\r\n",
     b"\r\n+CME ERROR: 10\r\n",
-    b"",
     b"\r\nCONNECT 150000000\r\n",
     b"\r\nABORTED\r\n",
 )
+TOKENS = (*UNASKED, *ENDS, b"\r", b"\n", b"\xdf\xff", b'"', b",,,,", b"> ", b"\x1b", b"AT+CSQ\r")
 
 
 class Violation(AssertionError):  # noqa: N818 - what was found
@@ -102,27 +103,11 @@ class Source:
         return bytes(r.choices(range(0x20, 0x100), k=size))
 
     def mutated(self, answer: bytes) -> bytes:
-        r, out = self.random, bytearray(answer)
-        for _ in range(r.randrange(1, 8)):
-            at, to = sorted((r.randrange(len(out) + 1), r.randrange(len(out) + 1)))
-            kind = r.randrange(8)
-            if kind == 0:
-                del out[at:to]
-            elif kind == 1:
-                out[at:at] = out[at:to]
-            elif kind == 2 and at < len(out):
-                out[at] ^= 1 << r.randrange(8)
-            elif kind == 3:
-                out[at:at] = r.choice(UNASKED)
-            elif kind == 4:
-                out[at:at] = r.randbytes(r.randrange(20))
-            elif kind == 5:
-                out[at:at] = r.choice(self.known)[1]
-            elif kind == 6:
-                out[at:] = r.choice(ENDS)
-            else:
-                out[at:at] = r.choice((b"\r", b"\n", b"\xdf\xff", b'"', b",,,,", b"> ", b"\x1b", b"AT+CSQ\r"))
-        return bytes(out[:20_000])
+        """Scratched, perhaps with another answer in it, perhaps cut off."""
+        r = self.random
+        tokens = (*TOKENS, r.choice(self.known)[1], r.randbytes(r.randrange(20)))
+        out = fuzzing.scratched(r, answer, tokens)
+        return (out if r.random() < 0.7 else out[: r.randrange(len(out) + 1)] + r.choice(ENDS))[:20_000]
 
 
 def through_dialogue(source: Source, at_least_bytes: int) -> Counts:

@@ -54,10 +54,10 @@ def changed(chance: random.Random, told: Any, changes: int) -> Any:
 
 
 def scratched(chance: random.Random, raw: bytes, tokens: Sequence[bytes] = (b"",), most: int = 8) -> bytes:
-    """Up to ``most`` places are a token, another byte, or there twice."""
+    """Up to ``most`` places, of a byte or of many, are a token, another byte, or there twice."""
     made = bytearray(raw)
     for _ in range(chance.randint(0, most)):
         at = chance.randrange(len(made) + 1)
-        to = min(len(made), at + chance.choice((0, 1, 1, 2, 5, 30)))
+        to = min(len(made), at + chance.choice((0, 1, 1, 2, 5, 30, chance.randrange(len(made) + 1))))
         made[at:to] = chance.choice((chance.choice(tokens), bytes(made[at:to]) * 2, bytes([chance.randrange(256)])))
     return bytes(made)
