@@ -3,7 +3,6 @@ nothing behind. Two side by side do not meet; recorded drives are played."""
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,12 +14,11 @@ import pytest
 from small_disk import SmallDisk, small_disk
 
 from support.rehearsals import DEMO, demo, end, lines_of, processes_naming, started, wait_until
+from support.shared_data import LACKING, shared_data
 
 pytestmark = pytest.mark.system
 
-NAMED = os.environ.get("TANDEM_SHARED")
-PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
-DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
+DRIVES = shared_data("drives")
 
 
 def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -103,7 +101,7 @@ def test_two_side_by_side(tmp_path: Path) -> None:
 
 def test_recorded_drives_are_played_as_the_two_operators(tmp_path: Path) -> None:
     if DRIVES is None:
-        pytest.skip("no recorded drives beside the checkout (TANDEM_SHARED names the folder that holds data/drives)")
+        pytest.skip(LACKING)
     a, b = (DRIVES / f"drive-download-{side}.csv" for side in "ab")
     done = demo("--replay", str(a), str(b), "--duration", "30", "--out", str(tmp_path / "out"), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,13 +1,13 @@
 """What was recorded, played: drive logs of G-NetTrack, packet-delivery traces; a bad one is one line."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.shared_data import LACKING, shared_data
 from tandem_bench.cli.main import main
 from tandem_bench.scenario import ScenarioError, load, play, replay, with_traces
 from tandem_bench.scenario.recorded import traces
@@ -108,10 +108,7 @@ COLUMNS = (
     "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,"
     "PINGAVG,PINGMIN,PINGMAX,PINGSTDEV,PINGLOSS,CELLHEX,NODEHEX,LACHEX,RAWCELLID,NRxRSRP,NRxRSRQ"
 )
-NAMED = os.environ.get("TANDEM_SHARED")
-PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
-SHARED = [place / "data/drives" for place in PLACES]
-DRIVES = next((folder for folder in SHARED if folder.is_dir()), None)
+DRIVES = shared_data("drives")
 
 
 USUAL = {
@@ -296,7 +293,7 @@ def test_whatever_a_log_holds_it_plays_or_is_refused(tmp_path_factory, junk):
         assert len(outcome.operators["A"]) == round(outcome.duration_s * 10) >= 100
 
 
-@pytest.mark.skipif(DRIVES is None, reason="the recorded drives are not here; they are no part of the kit")
+@pytest.mark.skipif(DRIVES is None, reason=LACKING)
 def test_recorded_drives_play():
     for kind in ("drive-download", "drive-video", "static-download"):
         played = replay(DRIVES / f"{kind}-a.csv", DRIVES / f"{kind}-b.csv", duration_s=300)

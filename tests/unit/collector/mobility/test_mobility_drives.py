@@ -1,28 +1,22 @@
 """Both detectors on drives that were recorded in the field, judged by their fixes; floors as measured, with a margin."""
 
 import itertools
-import os
-from pathlib import Path
 
 import pytest
 
+from support.shared_data import LACKING, shared_data
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.score import Scores, scored
 from tandem.mobility.settings import Settings
 
-NAMED = os.environ.get("TANDEM_SHARED")
-PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
-DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
+DRIVES = shared_data("drives")
 HELD_S = 120.0
 MEASURED = [f"{kind}-{modem}" for kind in ("drive-download", "drive-video", "static-download") for modem in "ab"]
 """Of the 37 that the detector was fitted to: the floors here are no claim (docs/contributing/mobility.md has that), they notice
 a detector that broke."""
 
-pytestmark = pytest.mark.skipif(
-    DRIVES is None,
-    reason="no recorded drives beside the checkout (TANDEM_SHARED names the folder that holds data/drives)",
-)
+pytestmark = pytest.mark.skipif(DRIVES is None, reason=LACKING)
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,13 @@
 
 import itertools
 import json
-import os
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.shared_data import LACKING, shared_data
 from tandem.modem.decoding import UndecodableError, decode
 from tandem.modem.families import drivers
 from tandem.schema.metrics import RADIO
@@ -69,9 +69,7 @@ def test_every_family_reads_the_standards_answers_alike():
 
 # --- answers of real modems as people published them, which are not part of the repository: none is read wrongly
 
-RECORDED = (
-    Path(os.environ.get("TANDEM_SHARED", Path(__file__).resolve().parents[5] / "shared")) / "data/at/recorded.jsonl"
-)
+RECORDED = shared_data("at/recorded.jsonl")
 TOLERANCES = {"rsrp_dbm": 1, "rssi_dbm": 1, "rscp_dbm": 1, "rsrq_db": 0.5, "ecno_db": 0.5, "sinr_db": 0.5}
 
 
@@ -85,9 +83,8 @@ def agrees(name: str, expected: Any, found: Any) -> bool:
     return bool(abs(found - expected) <= tolerance + 1e-9)
 
 
+@pytest.mark.skipif(RECORDED is None, reason=LACKING)
 def test_no_recorded_answer_is_read_wrongly_and_those_not_understood_are_listed(capsys):
-    if not RECORDED.exists():
-        pytest.skip(f"no {RECORDED} (TANDEM_SHARED names the folder that holds data/at)")
     wrong, missed, rows = [], [], [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
     for number, row in enumerate(rows, 1):
         expected = {name: value for name, value in row["expected"].items() if not name.startswith("_")}

@@ -15,6 +15,7 @@ import pytest
 from riding import HOUR, START, Riding, S, commute, driven
 
 from support.serve_on_loopback import await_ready, end, start, tandem_server, wait_for, working
+from support.shared_data import LACKING, shared_data
 from tandem_server.derived.series import CONSUMER, Derived, DerivedSeries, Making, Span, duration_s
 from tandem_server.registry import CONSUMERS, Debounce, Registry, late_hours
 from tandem_server.schema.derived import DERIVED_POLICIES, RSRP_EDGES_DBM
@@ -194,7 +195,7 @@ def test_what_was_broken_off_between_hour_and_day_is_made_whole(registry, store,
     assert polls_in(everything(store)) == dict.fromkeys(COUNTING, 2 * POLLS)
 
 
-FOLDER = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[5] / "shared")) / "data" / "drives"
+DRIVES = shared_data("drives")
 LOGS = ("drive-download-a.csv", "drive-video-b.csv", "static-download-a.csv")
 
 
@@ -218,12 +219,10 @@ def metres(a, b):
     return 6_371_000 * math.hypot(east, math.radians(b["latitude"] - a["latitude"]))
 
 
+@pytest.mark.skipif(DRIVES is None, reason=LACKING)
 @pytest.mark.parametrize("name", LOGS)
 def test_a_drive_is_counted_as_its_log_has_it(registry, store, name):
-    log = FOLDER / name
-    if not log.is_file():
-        pytest.skip(f"no drive logs in {FOLDER} (set TANDEM_SHARED to the folder that holds data/drives)")
-    seconds = seconds_of(log)
+    seconds = seconds_of(DRIVES / name)
     ride = driven(seconds, START)
     send(store, ride.lines)
     series_of(registry, store).once(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
