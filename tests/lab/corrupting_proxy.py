@@ -37,17 +37,17 @@ class Chunks:
             return bytes([piece[0] ^ 1]) + piece[1:]
 
 
-def requests(told: BinaryIO, gateway: ssl.SSLSocket, chunks: Chunks) -> None:
+def requests(stream: BinaryIO, gateway: ssl.SSLSocket, chunks: Chunks) -> None:
     """From the probe to the gateway, request by request."""
-    while head := told.readline():
+    while head := stream.readline():
         lines = [head]
-        while (line := told.readline()) not in (b"\r\n", b""):
+        while (line := stream.readline()) not in (b"\r\n", b""):
             lines.append(line)
         names = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines[1:])}
         gateway.sendall(b"".join(lines) + b"\r\n")
         left, upload = int(names.get(b"content-length", b"0")), head.startswith(b"PATCH")
         while left > 0:
-            piece = told.read(min(left, 8192))
+            piece = stream.read(min(left, 8192))
             if not piece:
                 break
             left -= len(piece)
@@ -75,8 +75,8 @@ def serve(
 
             thread = threading.Thread(target=answers, daemon=True)
             thread.start()
-            with probe.makefile("rb") as told:
-                requests(told, gateway, chunks)
+            with probe.makefile("rb") as stream:
+                requests(stream, gateway, chunks)
             thread.join()
     except OSError:
         plain.close()  # the link was cut: both ends learn of it

@@ -200,8 +200,8 @@ def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_ba
         one = push(kit, "second", "bytes = 200_000", 1)
 
         def trouble() -> bool:
-            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", *kit.probe_config))
-            return told["queue"]["trouble"] is not None
+            status = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", *kit.probe_config))
+            return status["queue"]["trouble"] is not None
 
         awaited("the probe says that the server does not answer", trouble)
         assert reaches(kit, one, "queued")()

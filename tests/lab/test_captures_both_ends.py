@@ -177,8 +177,8 @@ def test_each_load_of_a_page_has_the_shares_of_its_own_session(rig: Rig, tmp_pat
         sent = payload(own / entry["name"])
         by_path = {path: sum(n for end, n in sent.items() if BY_ADDRESS[end[0]] == path) for path in "ab"}
         expected[entry["session"]] = {path: n / sent.total() for path, n in by_path.items() if n}
-    told = {"experiment": {"name": "pageload"}, "paths": ["a", "b"], "parameters": {"kind": "mptcp", "path": "a"}}
-    found = evaluated(tmp_path, told | {"result": line["result"], "server_captures": line["server_captures"]})
+    run = {"experiment": {"name": "pageload"}, "paths": ["a", "b"], "parameters": {"kind": "mptcp", "path": "a"}}
+    found = evaluated(tmp_path, run | {"result": line["result"], "server_captures": line["server_captures"]})
     (facts,) = found.results.runs
     assert len(expected) == 2
     assert {session: pytest.approx(shares) for session, shares in expected.items()} == facts.result[SENDER_SHARES]

@@ -145,19 +145,8 @@ def test_vlc_goes_over_both_paths_within_the_session(tmp_path, content):
         up(made)
         endpoint = made.server.inside(lambda: DashEndpoint(served(content, lambda *_: 0.1), 262, ""))
         try:
-            told = play(
-                endpoint,
-                tmp_path,
-                host=SERVER,
-                enter=made.probe.enter,
-                player="vlc",
-                mpd="1s-number.mpd",
-                kind="mptcp",
-                path="b",
-                paths=PATHS,
-                seconds=4,
-                **SOON,
-            )
+            over = {"host": SERVER, "enter": made.probe.enter, "kind": "mptcp", "path": "b", "paths": PATHS}
+            told = play(endpoint, tmp_path, player="vlc", mpd="1s-number.mpd", seconds=4, **over, **SOON)
             opened = endpoint.opened[0]
         finally:
             endpoint.close()

@@ -65,17 +65,9 @@ as_root() { printf 'as root: %s\\n' "$*" >&2; "$@"; }
 
 def sh(commands: str, here: Path, programs: Path) -> subprocess.CompletedProcess[str]:
     """``commands`` with the functions of ``unpacked.sh``; ``programs`` stand before the system's."""
-    return subprocess.run(
-        [
-            "sh",
-            "-c",
-            f'{STUBS}\nhere={here}; build={here}/build\n. "{REPOSITORY}/requirements/unpacked.sh"\n{commands}',
-        ],
-        env={"PATH": f"{programs}:{os.environ['PATH']}", "PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = f'{STUBS}\nhere={here}; build={here}/build\n. "{REPOSITORY}/requirements/unpacked.sh"\n{commands}'
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHON": sys.executable}
+    return subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=False)
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -91,7 +83,7 @@ def virtual_machine(tmp_path: Path, known: int, builds: list[int]) -> subprocess
     builder.write_text(
         "import pathlib, sys\n"
         f"left = pathlib.Path({str(tmp_path / 'left')!r})\n"
-        f"if sys.argv[1] == '--known': print('vm: as asked', file=sys.stderr); sys.exit({known})\n"
+        f"if sys.argv[1] == '--known': print('vm: as requested', file=sys.stderr); sys.exit({known})\n"
         f"assert sys.argv[1] == {str(tmp_path / 'build/vm')!r}\n"
         "status, *more = left.read_text().split()\n"
         "left.write_text(' '.join(more)); print('vm: built', status, file=sys.stderr); sys.exit(int(status))\n"
@@ -106,9 +98,9 @@ def virtual_machine(tmp_path: Path, known: int, builds: list[int]) -> subprocess
     [
         (4, [], 0, "its tests are skipped", 0),
         (0, [3, 3], 3, "vm: built 3\nkit: the tests' virtual machine could not be made; the line above says why\n", 1),
-        (1, [], 3, "vm: as asked", 0),
+        (1, [], 3, "vm: as requested", 0),
         (0, [3, 0], 0, "vm: built 0", 1),
-        (0, [0], 0, "vm: as asked", 0),
+        (0, [0], 0, "vm: as requested", 0),
     ],
     ids=["none is known", "cannot be built", "the builder does not run", "old lists cost one more build", "is there"],
 )
