@@ -65,10 +65,12 @@ class Rig:
 
     def until(self, path, wanted):
         """The next record of ``path`` that is as wanted."""
-        while True:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             record = self.records.get(timeout=PATIENCE_S)
             if record.tags["path"] == path and wanted(record):
                 return record
+        raise AssertionError("no such record, though others come")
 
     def outcome(self, path, outcome):
         return self.until(path, lambda record: record.fields["outcome"] == outcome)
