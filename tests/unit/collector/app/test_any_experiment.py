@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +63,7 @@ def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
     return list(ask(collector.folder / "status.sock", request))
 
 
-def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: Path, gateway: Gateway) -> None:
+def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path, gateway):
     collector = rehearsal(tmp_path, gateway).start()
     done = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})[-1]
     assert (done["type"], done["ok"]) == ("done", True)
@@ -83,20 +83,14 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     usage = manifest["usage"]
     assert (set(usage["paths"]), usage["shared_by_pair"]) == ({"a", "b"}, False)
     assert usage["paths"]["b"] == {"received": 0, "sent": 0}  # there is no wwan1 here
-    recorded = {
-        kind: [p for p in points(gateway) if p.measurement == kind] for kind in {p.measurement for p in points(gateway)}
-    }
+    recorded = defaultdict(list)
+    for point in points(gateway):
+        recorded[point.measurement].append(point)
     assert [p.fields["number"] for p in recorded["phase"]] == [1, 2]
-    (connection,), (verdict,), (begun,), (run,) = (
-        recorded[kind] for kind in ("connection", "verdict", "run_begun", "run")
-    )
+    ((connection,), (verdict,), (begun,), (run,)) = map(recorded.get, ("connection", "verdict", "run_begun", "run"))
     assert (connection.tags["kind"], connection.tags["path"]) == ("tcp", "b")
-    assert [verdict.tags.get(tag) for tag in ("run", "path", "operator", "campaign")] == [
-        manifest["id"],
-        "b",
-        "B",
-        None,
-    ]
+    told = [verdict.tags.get(tag) for tag in ("run", "path", "operator", "campaign")]
+    assert told == [manifest["id"], "b", "B", None]
     assert (begun.fields["paths"], begun.fields["trigger"], dict(begun.tags)) == ("b,a", "request", dict(run.tags))
     assert 0 < (begun.utc_ns or 0) < (run.utc_ns or 0)
     assert (run.tags["experiment"], run.tags["kind"], run.fields["ok"]) == ("steps", "any", True)
@@ -104,9 +98,7 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert {p.tags["path"] for p in recorded["run_usage"]} == {"a", "b"}
 
 
-def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(
-    tmp_path: Path, gateway: Gateway
-) -> None:
+def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(tmp_path, gateway):
     collector = rehearsal(tmp_path, gateway).start()
     answers = collector.supervisor.service
     with pytest.raises(ValueError, match="nothing is being measured"):
@@ -128,7 +120,7 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     assert [m["failure"] for m in manifests(tmp_path)].count(None) == 1
 
 
-def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path: Path) -> None:
+def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path):
     (tmp_path / "patient").mkdir()
     code = (OWN / "steps/__main__.py").read_text().replace('"steps"', '"patient"')
     own = 'Parameter("deadline_s", "float", "the whole", "s", default=9000.0, minimum=1, maximum=10000),'
@@ -166,6 +158,7 @@ REFUSED = [
     ("download", {"seconds": "long"}, "not a number"),
     ("download", {"seconds": 1e9}, "above 3600"),
     ("download", {"speed": 1}, "unknown parameter"),
+    ("steps", {"capture": "server"}, "capture 'server' is none of probe, both"),
     ("steps", {"paths": ["a", "a"]}, "no list of different names"),
     ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
     ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),
@@ -174,7 +167,6 @@ REFUSED = [
     ("steps", {"seed": -1}, "seed -1 is no whole number"),
     ("steps", {"deadline_s": "long"}, "deadline_s 'long' is no number"),
     ("steps", {"steering": "left"}, "steering 'left' is none of off, drop, handover, learned"),
-    ("steps", {"capture": "server"}, "capture 'server' is none of probe, both"),
     ("steps", {"steering": "drop", "paths": ["a"]}, "steering takes two paths, there is 1"),
     ("download", {"steering": "drop", "pairing": "simultaneous"}, "steering takes runs one after the other"),
     ("download", {"steering": "drop", "kind": "tcp", "path": "a"}, "steering is of MPTCP"),
@@ -186,7 +178,7 @@ REFUSED = [
 ]
 
 
-def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gateway: Gateway) -> None:
+def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path, gateway):
     collector = rehearsal(tmp_path, gateway).start()
     wrong = []
     try:
@@ -201,7 +193,7 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     assert wrong == []
 
 
-def test_conditions_and_paths_that_cannot_be_are_recorded_failures(tmp_path: Path, gateway: Gateway) -> None:
+def test_conditions_and_paths_that_cannot_be_are_recorded_failures(tmp_path, gateway):
     made = Made()
     made.lack = "delay and loss need netem, which this kernel has not"
     collector = rehearsal(tmp_path, gateway, made).start()
@@ -217,7 +209,7 @@ def test_conditions_and_paths_that_cannot_be_are_recorded_failures(tmp_path: Pat
     assert collector.paths.suspended[-1] == frozenset()
 
 
-def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path: Path, gateway: Gateway) -> None:
+def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path, gateway):
     made = Made()
     collector = rehearsal(tmp_path, gateway, made).start()
     conditions = {"sysctl": {"net.ipv4.tcp_sack": 0}, "shape": {"a": {"down_bit_per_s": 1e6}}}
@@ -240,16 +232,13 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
 CONFIG = good()
 
 
-def test_order_and_primary_are_spread_over_many_pairs_by_the_seed() -> None:
+def test_order_and_primary_are_spread_over_many_pairs_by_the_seed():
     request = configured_request(CONFIG, "sequential", "request")
-    orders: Counter[tuple[tuple[str, str], ...]] = Counter()
-    primaries: Counter[str] = Counter()
+    orders, primaries = Counter(), Counter()
     for number in range(600):
         one, again = plan(CONFIG, request, number), plan(CONFIG, request, number)
-        assert (one.seed, [(r.kind, r.paths) for r in one.runs]) == (
-            again.seed,
-            [(r.kind, r.paths) for r in again.runs],
-        )
+        runs = [(r.kind, r.paths) for r in one.runs]
+        assert (one.seed, runs) == (again.seed, [(r.kind, r.paths) for r in again.runs])
         orders[tuple((r.kind, "-" if r.kind == "mptcp" else r.path) for r in one.runs)] += 1
         primaries[next(r.path for r in one.runs if r.kind == "mptcp")] += 1
     assert len(orders) == 6
@@ -257,19 +246,18 @@ def test_order_and_primary_are_spread_over_many_pairs_by_the_seed() -> None:
     assert min(primaries.values()) > 240
 
 
-def test_requests_become_wishes() -> None:
+def test_what_is_asked_becomes_a_request_with_its_defaults():
     request = parse_download(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
-    wished = (request.pairing, request.kind, request.path, request.bytes, request.seconds)
-    assert wished == ("single", "tcp", "b", 1000, None)
-    planned = plan(CONFIG, request, 3)
-    assert [(r.kind, r.paths) for r in planned.runs] == [("tcp", ("b",))]
+    requested = (request.pairing, request.kind, request.path, request.bytes, request.seconds)
+    assert requested == ("single", "tcp", "b", 1000, None)
+    assert [(r.kind, r.paths) for r in plan(CONFIG, request, 3).runs] == [("tcp", ("b",))]
     request = parse_download(CONFIG, {"kind": "mptcp", "path": "b", "seconds": 3})
     assert plan(CONFIG, request, 3).runs[0].paths == ("b", "a")
     assert parse_download(CONFIG, {}).pairing == "sequential"
     assert parse_download(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
 
 
-def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> None:
+def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others():
     request = parse_download(CONFIG, {"paths": ["b"]})
     runs = plan(CONFIG, request, 0).runs
     assert sorted((r.kind, r.paths) for r in runs) == [("mptcp", ("b",)), ("tcp", ("b",))]
@@ -278,7 +266,7 @@ def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> 
     assert parse_download(usual, {"paths": ["b", "a"]}).primary == "a"
 
 
-def test_who_wants_quiet_is_said_by_the_experiment_itself() -> None:
+def test_who_wants_quiet_is_said_by_the_experiment_itself():
     names, registry = ("latency", "steps", "download"), Registry(OWN)
     quiet = {name: parse_request(CONFIG, registry, name, {}, "request").quiet for name in names}
     assert quiet == {"latency": True, "steps": False, "download": False}

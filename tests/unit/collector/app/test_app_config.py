@@ -1,15 +1,17 @@
-"""The configuration: what is taken, and for everything else the line and the mend; and the parts that are made of its paths."""
+"""The configuration: what is taken, and for everything else the line and the hint; and the parts that are made of its paths."""
 
 import re
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, load, parse
+from support.hostile_json import said
+from tandem.app.config import ConfigError, load, parse
 from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
@@ -44,7 +46,7 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-def test_a_modem_is_named_by_port_place_web_server_or_modemmanager() -> None:
+def test_a_modem_is_named_by_port_place_web_server_or_modemmanager():
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))
@@ -85,11 +87,11 @@ BAD_PATHS = [
 ]  # fmt: skip
 
 
-def test_a_bad_line_of_a_path_is_named_with_its_mend() -> None:
+def test_a_bad_line_of_a_path_is_named_with_its_hint():
     assert wrongly_told(BAD_PATHS) == []
 
 
-def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path) -> None:
+def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path):
     events: list[object] = []
     file = tmp_path / "config.toml"
     for first in (FIRST, USB, f'port = "http://192.168.8.1"\nsim = "{SIM}"'):
@@ -110,7 +112,7 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
         Hardware().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
 
 
-def test_who_holds_a_port_is_named(tmp_path: Path) -> None:
+def test_who_holds_a_port_is_named(tmp_path):
     (tmp_path / "812/fd").mkdir(parents=True)
     (tmp_path / "812/comm").write_text("ModemManager\n")
     (tmp_path / "ttyUSB2").touch()
@@ -128,7 +130,7 @@ def poll(failure: str | None) -> Poll:
     return Poll("b", None, "modemmanager", None, 0, 0, 1, None, failure, False, 0)
 
 
-def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_its_records_and_its_connections_state_are_both_told(monkeypatch, tmp_path):
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/none")
     path = parse(GOOD.replace('port = "/dev/ttyUSB6"', PLACE), tmp_path / "config.toml").paths[1]
     told, changed = list[object](), threading.Condition()
@@ -155,7 +157,7 @@ def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest
     ModemActions(path, poller).seen()
 
 
-def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
+def test_what_modemmanager_lacks_is_told_once_at_each_change():
     told: list[str] = []
     once = OnceUntilChanged("b", lambda change: told.append(change.detail))
     for failure in (None, PORT_LOST, PORT_LOST, None, PORT_LOST, NO_ANSWER):
@@ -167,55 +169,40 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
     ]
 
 
-class Thread:
-    """A poller's thread that ends, or does not in time."""
+def test_the_keeper_is_stopped_though_the_poller_does_not_end():
+    stopped: list[str] = []
 
-    def __init__(self, *, busy: bool) -> None:
-        self.busy, self.stopped = busy, False
+    def hang(_timeout: float) -> None:
+        raise TimeoutError("still busy")
 
-    def stop(self, _timeout: float) -> None:
-        self.stopped = True
-        if self.busy:
-            raise TimeoutError("still busy")
-
-
-def test_the_keeper_is_stopped_though_the_poller_does_not_end() -> None:
-    poller, keeper = Thread(busy=True), Thread(busy=False)
+    poller, keeper = SimpleNamespace(stop=hang), SimpleNamespace(stop=lambda _timeout: stopped.append("keeper"))
     with pytest.raises(TimeoutError):
-        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
-    assert keeper.stopped
+        ConnectedPoller(poller, keeper).stop(0.1)
+    assert stopped == ["keeper"]
 
 
-# --- the configuration: what is taken, and for everything else the line and the mend
+# --- the configuration: what is taken, and for everything else the line and the hint
 
 
-def test_a_good_file_is_taken_with_defaults_and_with_what_it_says() -> None:
+def test_a_good_file_is_taken_with_defaults_and_with_what_it_says():
     config = parse(GOOD, FILE)
-    assert isinstance(config, Config)
     assert [p.name for p in config.paths] == ["a", "b"]
-    assert config.paths[1].modem is not None
     assert config.paths[1].modem.driver == "auto"
-    assert config.server.token_file == Path("/etc/tandem/token")
-    assert config.folder == Path("/etc/tandem")
-    assert config.runs.seconds == 8.0
-    assert config.runs.bytes is None
-    assert config.period_s == 1.0
-    assert config.mobility.threshold_db == 6.0
-    assert config.mobility.detector == "published"
-    assert config.drain_s == 30.0
+    assert (config.folder, config.server.token_file) == (Path("/etc/tandem"), Path("/etc/tandem/token"))
+    assert (config.runs.seconds, config.runs.bytes, config.period_s, config.drain_s) == (8.0, None, 1.0, 30.0)
+    assert (config.mobility.threshold_db, config.mobility.detector) == (6.0, "published")
     assert (config.round_trip.enabled, config.round_trip.period_s) == (False, 1.0)
     assert config.spool_limit_bytes == 1 << 29
     assert config.sysctl["net.mptcp.blackhole_timeout"] == 0
+    assert config.recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
     ladder = good('[recovery]\nsteps = "power, at"\nafter_s = 30').recovery
     assert ladder == RecoveryConfig(True, 30.0, ("at", "power"), 3600.0)
-    assert config.recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
-    first, second = parse(with_plan("[path.plan]\nbytes = 10_000_000_000"), FILE).paths
-    assert first.plan is None
-    assert second.plan == PlanConfig(10**10, reset_day=1, warn_share=1.0)
-    assert second.modem is not None
+    assert config.paths[0].plan is None
+    told = parse(with_plan("[path.plan]\nbytes = 10_000_000_000"), FILE).paths[1].plan
+    assert told == PlanConfig(10**10, reset_day=1, warn_share=1.0)
     told = parse(with_plan("[path.plan]\nbytes = 1\nreset_day = 31\nwarn_share = 0.8"), FILE).paths[1].plan
     assert told == PlanConfig(1, 31, 0.8)
-    costs = {s: parse(f"{GOOD}\n[round_trip]\nperiod_s = {s}\n", FILE).round_trip.day_bytes for s in (0.2, 1, 5)}
+    costs = {s: good(f"[round_trip]\nperiod_s = {s}").round_trip.day_bytes for s in (0.2, 1, 5)}
     assert costs == {0.2: 86_400_000, 1: 17_280_000, 5: 3_456_000}
 
 
@@ -257,7 +244,7 @@ BAD = [
 ]
 
 
-def test_a_bad_line_is_named_with_its_mend() -> None:
+def test_a_bad_line_is_named_with_its_hint():
     cases = []
     for old, new, words, *where in BAD:
         last = old.startswith(("seconds", "primary", "budget", '"seq'))
@@ -266,57 +253,45 @@ def test_a_bad_line_is_named_with_its_mend() -> None:
     assert wrongly_told(cases) == []
 
 
-def test_a_missing_table_or_file_is_one_line(tmp_path: Path) -> None:
-    for name, first, behind in (("[probe]", "[probe]", "[server]"), ("[[path]]", "[[path]]", "[runs]")):
-        with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
+def test_a_missing_table_or_file_is_one_line(tmp_path):
+    for first, behind in (("[probe]", "[server]"), ("[[path]]", "[runs]")):
+        with pytest.raises(ConfigError, match=re.escape(f"there is no {first}")):
             parse(GOOD[: GOOD.index(first)] + GOOD[GOOD.index(behind) :], FILE)
-    with pytest.raises(ConfigError, match=r"No such file.*hint"):
-        load(tmp_path / "nowhere.toml")
     (tmp_path / "latin").write_bytes(b"# \xe9\n")
     with pytest.raises(ConfigError, match="not UTF-8"):
         load(tmp_path / "latin")
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
+def test_any_text_is_a_configuration_or_one_clear_line(text):
     with pytest.raises(ConfigError) as caught:
         parse(text, FILE)
     assert str(caught.value).startswith("/etc/tandem/config.toml:")
 
 
-@pytest.mark.parametrize(
-    ("error", "hint"),
-    [
-        (FileNotFoundError(2, "No such file or directory"), "name the collector's configuration with --config"),
-        (PermissionError(13, "Permission denied"), "it holds secrets: begin the command with sudo"),
-    ],
-)
-def test_one_that_cannot_be_read_says_what_helps(error: OSError, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Path) -> bytes:
-        raise error
+def test_one_that_cannot_be_read_says_what_helps(tmp_path, monkeypatch):
+    nowhere, hint = tmp_path / "nowhere.toml", "name the collector's configuration with --config"
+    assert said(ConfigError, load, nowhere) == f"{nowhere}: No such file or directory; hint: {hint}"
+
+    def refuse(_file):
+        raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(ConfigError) as raised:
-        load(FILE)
-    assert str(raised.value) == f"{FILE}: {error.strerror}; hint: {hint}"
+    hint = "it holds secrets: begin the command with sudo"
+    assert said(ConfigError, load, FILE) == f"{FILE}: Permission denied; hint: {hint}"
 
 
 @given(st.text(max_size=300))
-def test_places_takes_any_text(text: str) -> None:
+def test_places_takes_any_text(text):
     assert all(1 <= line <= len(text.splitlines()) for line in places(text).values())
 
 
-def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
+def test_places_knows_lists_of_tables_dotted_keys_and_long_texts():
     text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n'
-    text += '["q r"]\n"s t" = 1\n'
-    found = places(text)
-    assert found[("a", "b")] == 1
-    assert found[("t", "x")] == 3
+    found = places(text + '["q r"]\n"s t" = 1\n')
     assert ("t", "y") not in found
-    assert found[("t", "z")] == 6
-    assert found[("l", 0, "k")] == 11
-    assert found[("l", 1, "k")] == 13
-    assert found[("l", 1, "m", "n")] == 15
-    assert found[("q r", "s t")] == 17
+    lines = {("a", "b"): 1, ("t", "x"): 3, ("t", "z"): 6, ("l", 0, "k"): 11, ("l", 1, "k"): 13, ("l", 1, "m", "n"): 15}
+    assert {place: found[place] for place in lines} == lines
+    assert found["q r", "s t"] == 17
     assert line_of(found, ("l", 1, "m", "absent")) == 14
     assert line_of(found, ("nothing",)) is None

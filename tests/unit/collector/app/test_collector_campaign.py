@@ -9,16 +9,29 @@ import pytest
 from doubles import Rehearsal, manifests, points
 from good_config import GOOD
 
-from support.https_gateway import Gateway
 from tandem.app.daemon.status_socket import ask
 from tandem.cli.main import main
 from tandem.schema.record import Record
 
-MOVED = """\
+HEAD = """\
 format = "tandem-campaign-file/1"
 name = "own"
 title = "t"
 roles = ["left", "right"]
+"""
+STEP = """
+[[step]]
+name = "told"
+experiment = "download"
+repetitions = 2
+[step.parameters]
+kind = "tcp"
+path = "right"
+bytes = 1000
+[step.trigger]
+"""
+ONCE = HEAD + STEP.replace("repetitions = 2", "repetitions = 1")
+MOVED = f"""{HEAD}
 [requires]
 scheduler = "minsrtt"
 [[step]]
@@ -31,15 +44,7 @@ pause_s = 0
 [step.trigger]
 on = "mobility_start"
 within_s = 300
-[[step]]
-name = "told"
-experiment = "download"
-repetitions = 2
-[step.parameters]
-kind = "tcp"
-path = "right"
-bytes = 1000
-[step.trigger]
+{STEP}
 on = "hand"
 labels = ["walking"]
 """
@@ -57,7 +62,7 @@ def begin(folder: Path, text: str = MOVED, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def collector(tmp_path: Path, gateway: Gateway):
+def collector(tmp_path, gateway):
     made = Rehearsal(tmp_path, gateway).start()
     yield made
     made.stop()
@@ -107,22 +112,6 @@ def test_what_cannot_be_is_refused_and_the_collector_lives(tmp_path):
     assert asked(tmp_path, action="status")["campaign"] is None
 
 
-TRIGGERED = """\
-format = "tandem-campaign-file/1"
-name = "triggered"
-title = "t"
-roles = ["left", "right"]
-[[step]]
-name = "s"
-experiment = "download"
-[step.parameters]
-kind = "tcp"
-path = "left"
-bytes = 1000
-[step.trigger]
-"""
-
-
 def moved(kind: str) -> Record:
     return Record.make("event", {"kind": kind, "path": "a"}, {"detail": "x"}, time.monotonic_ns())
 
@@ -137,7 +126,7 @@ def moved(kind: str) -> Record:
 )
 def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path, trigger, waits):
     """Those that wait for something that happens; the others go by the clock alone, as the scheduler's own tests have it."""
-    asked(tmp_path, action="begin", text=TRIGGERED + trigger, file="t.toml", steps=["s"])
+    asked(tmp_path, action="begin", text=ONCE + trigger, file="t.toml", steps=["told"])
     campaigns = collector.supervisor.campaigns.campaigns
     collector.until(lambda: waits in campaigns.status().get("said", ""))
     told = moved("handover")
@@ -148,7 +137,7 @@ def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path,
         collector.detectors.mobile_since_ns = time.monotonic_ns()
     collector.supervisor.main_loop.put([told])
     collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})
-    assert {m["campaign"]["name"] for m in manifests(tmp_path)} >= {"triggered"}
+    assert {m["campaign"]["name"] for m in manifests(tmp_path)} >= {"own"}
 
 
 def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, gateway, capsys, monkeypatch):
@@ -161,11 +150,11 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
     collector.start()
     try:
         assert main(["campaign", "idle", *config]) == 0
-        asked(tmp_path, action="begin", text=TRIGGERED + 'on = "always"', file="t.toml", steps=["s"])
+        asked(tmp_path, action="begin", text=ONCE + 'on = "always"', file="t.toml", steps=["told"])
         collector.until(lambda: collector.supervisor.scheduler.running)
         capsys.readouterr()
         assert main(["campaign", "idle", *config, "--json"]) == 1
-        assert json.loads(capsys.readouterr().out)["held"].startswith("campaign triggered: ")
+        assert json.loads(capsys.readouterr().out)["held"].startswith("campaign own: ")
         assert collector.supervisor.exporter.held()
         collector.supervisor.scheduler.stop()
         collector.until(lambda: not collector.supervisor.scheduler.running)

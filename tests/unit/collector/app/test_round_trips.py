@@ -1,180 +1,122 @@
 """Round trips: what becomes of a path's questions, the session that they are asked in, and what becomes a record over loopback."""
 
 import queue
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from doubles import FakePaths
 from good_config import good
 
+from support.real_endpoint import RealEndpoint
+from support.waiting import until
 from tandem.app import round_trips as module
-from tandem.app.config_schema import PathConfig
 from tandem.app.round_trips import AGAIN_NS, LATE_NS, LOST_NS, SILENT_NS, Questions, RoundTrips, Serving
 from tandem.app.runs.request import configured_request
 from tandem.experiment.control import ControlError, Session
-from tandem.experiment.reflector import Reflector
-from tandem.schema.record import Record
 
-OWNER, KEY = bytes(range(16)), bytes(32)
 PATIENCE_S = 60
-ON = "[round_trip]\nenabled = true\nperiod_s = 0.2"
-
-
-class Reflecting:
-    """A reflector on loopback; ``drop``, ``twice``: which streams' questions are not answered, or two times."""
-
-    def __init__(self) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.drop: set[int] = set()
-        self.twice: set[int] = set()
-        self.asked: list[int] = []
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        from tandem.experiment import reflector
-
-        while (raw := (received := self.socket.recvfrom(2048))[0]) != b"end":
-            fields = list(reflector._HEADER.unpack(raw))
-            stream = fields[2]
-            self.asked.append(stream)
-            if stream in self.drop:
-                continue
-            fields[1], fields[8], fields[9], fields[10] = 2, 5_000, 6_000, bytes(16)
-            unsigned = reflector._HEADER.pack(*fields)
-            answer = unsigned[:56] + reflector._signature(KEY, unsigned)
-            for _ in range(2 if stream in self.twice else 1):
-                self.socket.sendto(answer, received[1])
-
-    def close(self) -> None:
-        if self._thread.is_alive():
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-                one.sendto(b"end", ("127.0.0.1", self.port))
-            self._thread.join(PATIENCE_S)
-        self.socket.close()
-
-
-class FakeServing:
-    """A session that is there; ``lacking``: none is."""
-
-    made: "FakeServing"
-
-    def __init__(self, *_: object) -> None:
-        self.served = SimpleNamespace(
-            session=Session(OWNER.hex(), KEY, "a"), reflector=Reflector(Rig.port, OWNER, None), opened_ns=0, idle_ns=0
-        )
-        self.earlier, self.lacking, self.forgotten, self.looked = None, False, None, 0
-        FakeServing.made = self
-
-    def usable(self, _now_ns: int) -> Any:
-        return None if self.lacking else self.served
-
-    def server(self, _path: str) -> tuple[str, int]:
-        return "127.0.0.1", Rig.port
-
-    def sent(self, _now_ns: int) -> None: ...
-
-    def heard(self, _now_ns: int) -> None: ...
-
-    def forgotten_ns(self) -> int | None:
-        was, self.forgotten = self.forgotten, None
-        return was
-
-    def look(self, *_: object) -> None:
-        self.looked += 1
-
-    def close(self, _leaving: object) -> None: ...
 
 
 class Rig:
-    """Two paths, both on loopback."""
+    """Two paths, both on loopback, to the server's own endpoint. ``drop``: streams whose questions it does not answer; ``asked``: the
+    stream of each question that came."""
 
-    port = 0
-
-    def __init__(self) -> None:
-        self.reflecting = Reflecting()
-        Rig.port = self.reflecting.port
-        self.paths = FakePaths()
+    def __init__(self, folder):
+        self.endpoint, self.drop, self.asked = RealEndpoint(folder, "127.0.0.1"), set(), []
+        until(lambda: self.endpoint.server.started)
+        self._answer, self.endpoint.reflector.answer = self.endpoint.reflector.answer, self._answered
+        (folder / "token").write_text(self.endpoint.token)
+        config = good("[round_trip]\nenabled = true\nperiod_s = 0.2", folder / "config.toml")
+        control, measurement = self.endpoint.control_port, self.endpoint.measurement_port
+        server = replace(
+            config.server, control=f"http://127.0.0.1:{control}", measurement=f"http://127.0.0.1:{measurement}"
+        )
+        self.paths, self.left = FakePaths(), {"a": None, "b": None}
         self.paths.interfaces["b"] = "lo"
-        self.left: dict[str, int | None] = {"a": None, "b": None}
-        self.records: queue.Queue[Record] = queue.Queue()
-        self.instants = threading.Semaphore(0)
-        account: Any = SimpleNamespace(left_today=self._left_today)
+        self.records, self.instants = queue.Queue(), threading.Semaphore(0)
+        account = SimpleNamespace(left_today=self._left_today)
         self.round_trips = RoundTrips(
-            good(ON), self.paths, account, lambda them: [*map(self.records.put, them)] and None
+            replace(config, server=replace(server, ca_file=None)), self.paths, account, self._emit
         )
         self.round_trips.start()
 
-    def _left_today(self, path: PathConfig) -> int | None:
+    def _answered(self, raw, received_ns):
+        self.asked.append(raw[5])
+        return None if raw[5] in self.drop else self._answer(raw, received_ns)
+
+    def _emit(self, records):
+        for record in records:
+            self.records.put(record)
+
+    def _left_today(self, path):
         if path.name == "a":
             self.instants.release()
         return self.left[path.name]
 
-    def await_instants(self, count: int) -> None:
+    def await_instants(self, count):
         """So many from now on, the last one just beginning."""
         while self.instants.acquire(blocking=False):
             pass
         for _ in range(count):
             assert self.instants.acquire(timeout=PATIENCE_S)
 
-    def until(self, path: str, wanted: Callable[[Record], bool]) -> Record:
+    def until(self, path, wanted):
         """The next record of ``path`` that is as wanted."""
-        while True:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             record = self.records.get(timeout=PATIENCE_S)
             if record.tags["path"] == path and wanted(record):
                 return record
+        raise AssertionError("no such record, though others come")
 
-    def outcome(self, path: str, outcome: str) -> Record:
+    def outcome(self, path, outcome):
         return self.until(path, lambda record: record.fields["outcome"] == outcome)
 
-    def close(self) -> None:
+    def close(self):
         self.round_trips.stop(PATIENCE_S)
-        self.reflecting.close()
+        self.endpoint.close()
 
 
 @pytest.fixture
-def rig(monkeypatch) -> Iterator[Rig]:
-    monkeypatch.setattr(module, "Serving", FakeServing)
-    made = Rig()
+def rig(tmp_path):
+    made = Rig(tmp_path)
     yield made
     made.close()
 
 
 def test_both_paths_are_asked_at_the_same_instants_of_a_grid(rig):
-    seen: dict[int, set[str]] = {}
+    seen = {}
     while sum(len(paths) == 2 for paths in seen.values()) < 3:
         record = rig.records.get(timeout=PATIENCE_S)
-        assert record.measurement == "round_trip"
-        assert record.fields["outcome"] == "answered"
+        if record.fields["outcome"] == "unserved" and not seen:  # before there is a session
+            continue
+        assert (record.measurement, record.fields["outcome"]) == ("round_trip", "answered")
         assert record.monotonic_ns == record.fields["sequence"] * 200_000_000
         assert record.tags["operator"] == record.tags["path"].upper()
-        assert record.fields["beside_run"] is False
-        assert record.fields["unanswered"] == 0
+        assert (record.fields["beside_run"], record.fields["unanswered"]) == (False, 0)
         seen.setdefault(record.monotonic_ns, set()).add(record.tags["path"])
     assert rig.round_trips.status()["a"]["outcome"] == "answered"
 
 
-def test_a_second_answer_is_counted_not_recorded(rig):
-    rig.reflecting.twice.add(1)
-    told = rig.until("b", lambda record: "duplicates" in record.fields)
-    assert told.fields["outcome"] == "answered"
-    numbers = [told.fields["sequence"], *(rig.outcome("b", "answered").fields["sequence"] for _ in range(3))]
+def test_a_second_answer_is_counted_not_recorded(rig, monkeypatch):
+    send = module.Asking.send
+    monkeypatch.setattr(module.Asking, "send", lambda *words: send(*words) and send(*words))
+    reported = rig.until("b", lambda record: "duplicates" in record.fields)
+    assert reported.fields["outcome"] == "answered"
+    numbers = [reported.fields["sequence"], *(rig.outcome("b", "answered").fields["sequence"] for _ in range(3))]
     assert numbers == sorted(set(numbers))
 
 
 def test_what_one_path_loses_the_other_does_not(rig, monkeypatch):
-    monkeypatch.setattr("tandem.app.round_trips.LOST_NS", 1)
-    rig.reflecting.drop.add(1)
-    lost = rig.outcome("b", "lost")
-    assert "rtt_ms" not in lost.fields
-    assert lost.fields["unanswered"] == 1
+    rig.outcome("b", "answered")
+    rig.drop.add(1)
+    monkeypatch.setattr(module, "LOST_NS", 10**9)
+    lost = rig.outcome("b", "lost").fields
+    assert ("rtt_ms" in lost, lost["unanswered"]) == (False, 1)
+    rig.outcome("a", "answered")
 
 
 def test_a_path_that_is_down_is_no_loss_and_comes_back(rig):
@@ -188,19 +130,24 @@ def test_a_path_that_is_down_is_no_loss_and_comes_back(rig):
     rig.outcome("b", "down")
 
 
-def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
-    config = good()
-    rig.round_trips.group_started(SimpleNamespace(request=configured_request(config, "sequential", "request")))
+def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig, monkeypatch):
+    rig.outcome("a", "answered")
+    rig.round_trips.group_started(SimpleNamespace(request=configured_request(good(), "sequential", "request")))
     assert rig.until("a", lambda record: record.fields["beside_run"]).fields["outcome"] == "answered"
     rig.round_trips.group_started(SimpleNamespace(request=SimpleNamespace(quiet=True)))
     for path in "ab":
         paused = rig.outcome(path, "paused").fields
         assert paused["beside_run"] is True
         assert "unanswered" not in paused  # it says nothing of the path
-    asked, looked = len(rig.reflecting.asked), FakeServing.made.looked
+    looks, look = [], Serving.look
+    monkeypatch.setattr(Serving, "look", lambda *words: looks.append(words) or look(*words))
+    rig.await_instants(2)
+    while not rig.records.empty():
+        assert rig.records.get().fields["outcome"] in ("answered", "late")  # to what was asked before
+    asked = len(rig.asked)
     rig.await_instants(4)
     assert rig.records.empty()  # nothing more is said, asked or opened
-    assert (len(rig.reflecting.asked), FakeServing.made.looked) == (asked, looked)
+    assert (len(rig.asked), looks) == (asked, [])
     rig.round_trips.group_ended(SimpleNamespace())
     assert rig.outcome("a", "answered").fields["beside_run"] is False
 
@@ -208,26 +155,23 @@ def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
 def test_a_sim_with_nothing_left_is_not_asked_over_and_the_other_is(rig):
     rig.left["a"] = 0
     rig.outcome("a", "budget")
-    asked = rig.reflecting.asked.count(0)
+    asked = rig.asked.count(0)
     for _ in range(3):
         rig.outcome("b", "answered")
-    assert rig.reflecting.asked.count(0) == asked
+    assert rig.asked.count(0) == asked
     rig.left["a"] = 1
     rig.outcome("a", "answered")
 
 
-def test_a_server_without_a_session_is_no_loss(rig):
-    rig.reflecting.drop |= {0, 1}
-    FakeServing.made.forgotten = time.monotonic_ns() + 10**9
-    sequence = rig.outcome("a", "unserved").fields["sequence"]
-    assert sequence
-    FakeServing.made.lacking = True
-    rig.until("a", lambda record: record.fields["outcome"] == "unserved" and record.fields["sequence"] > sequence)
-
-
-def test_a_host_where_nobody_listens_is_no_loss(rig):
+def test_a_server_that_forgot_its_sessions_is_no_loss_nor_is_a_host_where_nobody_listens(rig, monkeypatch):
+    first = rig.outcome("a", "unserved").fields  # there is no session yet
+    assert "unanswered" not in first
     rig.outcome("a", "answered")
-    rig.reflecting.close()
+    rig.endpoint.sessions.end_all()
+    monkeypatch.setattr(module, "SILENT_NS", 1)
+    rig.outcome("a", "unserved")
+    rig.outcome("a", "answered")
+    rig.endpoint.reflector.stop()
     rig.outcome("a", "unserved")
 
 
@@ -253,13 +197,16 @@ def asked(questions: Questions, *sequences: int) -> None:
         questions.sent(n, n * S, n * S + MS, beside_run=False)
 
 
-def test_the_time_is_the_networks_own_without_the_servers():
+def test_the_time_is_the_networks_own_without_the_servers_and_one_that_went_out_late_says_so():
     questions = Questions()
     asked(questions, 7)
     told = questions.heard(7, 7 * S + 41 * MS, server_ns=3 * MS)
     assert (told.outcome, told.rtt_ms, told.instant_ns, told.sequence) == ("answered", 37.0, 7 * S, 7)
     assert (told.sent_after_ms, told.duplicates, told.too_late) == (None, None, None)
     assert questions.oldest_ns is None
+    questions.sent(8, 8 * S, 8 * S + 250 * MS, beside_run=True)
+    told = questions.heard(8, 8 * S + 300 * MS, 0)
+    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
 
 
 def test_answers_in_another_order_belong_to_their_own_questions():
@@ -273,24 +220,17 @@ def test_answers_in_another_order_belong_to_their_own_questions():
     ]
 
 
-@pytest.mark.parametrize(
-    ("took_ns", "outcome", "rtt_ms"),
-    [
-        (LATE_NS, "answered", 2000.0),
-        (LATE_NS + MS, "late", 2001.0),
-        (LOST_NS, "late", 10_000.0),
-        (LOST_NS + 1, "lost", None),
-    ],
-)
-def test_late_and_lost_begin_after_their_times(took_ns, outcome, rtt_ms):
-    questions = Questions()
-    asked(questions, 1)
-    told = questions.heard(1, S + MS + took_ns, 0)
-    assert (told.outcome, told.rtt_ms) == (outcome, rtt_ms)
-
-
-def test_what_nobody_answers_is_lost_after_ten_seconds_and_not_before():
-    questions = Questions()
+def test_late_and_lost_begin_after_their_times():
+    for took_ns, told in (
+        (LATE_NS, ("answered", 2000.0, None)),
+        (LATE_NS + MS, ("late", 2001.0, None)),
+        (LOST_NS, ("late", 10_000.0, None)),
+        (LOST_NS + 1, ("lost", None, 1)),
+    ):
+        questions = Questions()
+        asked(questions, 1)
+        outcome = questions.heard(1, S + MS + took_ns, 0)
+        assert (outcome.outcome, outcome.rtt_ms, outcome.too_late) == told
     asked(questions, 1, 2)
     assert questions.overdue(S + MS + LOST_NS) == []
     assert [t.sequence for t in questions.overdue(S + MS + LOST_NS + 1)] == [1]
@@ -310,13 +250,6 @@ def test_a_second_answer_is_a_duplicate_and_one_to_a_lost_question_too_late():
     assert (told.duplicates, told.too_late) == (None, 1)  # the duplicate was told
 
 
-def test_an_answer_that_comes_too_late_before_anybody_looked_leaves_its_question_lost():
-    questions = Questions()
-    asked(questions, 1)
-    told = questions.heard(1, 12 * S, 0)
-    assert (told.outcome, told.rtt_ms, told.too_late) == ("lost", None, 1)
-
-
 def test_questions_that_the_server_had_nobody_for_are_not_lost():
     questions = Questions()
     asked(questions, 1, 2, 3)
@@ -332,18 +265,8 @@ def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_change
     assert questions.not_sent(131, 131 * S, "budget", beside_run=False).outcome == "budget"
     asked(questions, 132)
     assert questions.not_sent(133, 133 * S, "budget", beside_run=False) is not None
-
-
-def test_a_path_that_is_down_is_told_at_every_instant():
-    questions = Questions()
-    assert [questions.down(n, n * S, beside_run=False).outcome for n in range(5)] == ["down"] * 5
-
-
-def test_a_question_that_went_out_late_says_so():
-    questions = Questions()
-    questions.sent(1, S, S + 250 * MS, beside_run=True)
-    told = questions.heard(1, S + 300 * MS, 0)
-    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
+    down = [questions.down(n, n * S, beside_run=False).outcome for n in range(134, 139)]
+    assert down == ["down"] * 5, "at every instant"
 
 
 # --- the session that questions are asked in: opened in time, opened anew when the server forgot it, and known to be forgotten

@@ -21,7 +21,7 @@ WANTED = Wanted(NAME, "run-1", len(CONTENT), hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "captures").mkdir()
     (tmp_path / NAME).write_bytes(CONTENT)
     return tmp_path
@@ -32,9 +32,7 @@ def streams(folder: Path, encoding: Encoding = "gzip") -> Streams:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_offer_and_stream_are_those_of_the_schema_and_are_kept(
-    folder: Path, encoding: Encoding, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_offer_and_stream_are_those_of_the_schema_and_are_kept(folder, encoding, monkeypatch):
     offer = streams(folder, encoding).of(WANTED)
     assert offer == offer_of(io.BytesIO(CONTENT), NAME, "run-1", encoding)
 
@@ -53,14 +51,14 @@ def test_offer_and_stream_are_those_of_the_schema_and_are_kept(
     assert list((folder / "traces/offers").iterdir()) == []
 
 
-def test_a_file_that_is_gone_is_told_from_one_that_is_none(folder: Path) -> None:
+def test_a_file_that_is_gone_is_told_from_one_that_is_none(folder):
     for name, gone in (("captures/nowhere", True), ("captures", False)):
         with pytest.raises(UnreadableError) as refused:
             streams(folder).of(Wanted(name, None, 1, None, 1))
         assert refused.value.gone == gone
 
 
-def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder: Path) -> None:
+def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder):
     made = streams(folder)
     first = made.of(WANTED)
     (stream,) = (folder / "traces/offers").glob("*.stream")
@@ -75,7 +73,7 @@ def test_another_file_is_another_stream_and_one_cut_short_is_made_anew(folder: P
     assert list((folder / "traces/offers").iterdir()) == []
 
 
-def test_nothing_is_deflated_while_something_is_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_deflated_while_something_is_measured(folder, monkeypatch):
     measured, asked, began = threading.Event(), threading.Semaphore(0), threading.Event()
 
     def held() -> bool:
@@ -98,14 +96,14 @@ def test_nothing_is_deflated_while_something_is_measured(folder: Path, monkeypat
     assert [offer.sha256 for offer in offers] == [WANTED.sha256]
 
 
-def test_when_all_ends_it_ends_too(folder: Path) -> None:
+def test_when_all_ends_it_ends_too(folder):
     made = Streams(folder, folder / "traces/offers", "gzip", lambda: True, lambda: True)
     with pytest.raises(Interrupted):
         made.of(WANTED)
     assert streams(folder).of(WANTED).sha256 == WANTED.sha256
 
 
-def test_a_full_disk_is_emptied_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_emptied_all_the_same(folder, monkeypatch):
     def refuse(_fd: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

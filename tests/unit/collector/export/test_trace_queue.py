@@ -1,14 +1,13 @@
 """What is to go up, made anew from the disk at every start."""
 
-import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import any_json
+from support.recorded_files import record
 from tandem.export import TraceQueue
 from tandem.export.gateway import Answer, Later, read_counts
 from tandem.export.trace_queue import wanted_of
@@ -17,14 +16,7 @@ from tandem.schema.trace import Chunk, Offer, Receipt, is_name
 
 
 def manifest(folder: Path, run: str, ended_utc_ns: int, *names: str) -> None:
-    rows = []
-    for name in names:
-        file = folder / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(name.encode())
-        rows.append({"name": name, "bytes": len(name), "sha256": hashlib.sha256(name.encode()).hexdigest()})
-    (folder / "runs").mkdir(exist_ok=True)
-    (folder / "runs" / f"{run}.json").write_text(json.dumps({"id": run, "ended_utc_ns": ended_utc_ns, "files": rows}))
+    record(folder, {name: name.encode() for name in names}, run, ended_utc_ns)
 
 
 def receive(queue: TraceQueue, at_ns: int = 1) -> str:
@@ -33,27 +25,20 @@ def receive(queue: TraceQueue, at_ns: int = 1) -> str:
     return wanted.name
 
 
-def test_results_go_before_captures_and_what_is_oldest_first(tmp_path: Path) -> None:
+def test_results_go_before_captures_and_what_is_oldest_first(tmp_path):
     manifest(tmp_path, "run-new", 20, "captures/new.pcap", "results/new.jsonl")
     manifest(tmp_path, "run-old", 10, "captures/old.pcap")
+    manifest(tmp_path, "run-beside", 30, "captures/new.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
     queue.ask_for(["captures/new.pcap"])
+    assert queue.next().run is None, "a capture of two runs is of none"
+    assert queue.counts()["waiting"] == 3
     assert [receive(queue) for _ in range(3)] == ["captures/new.pcap", "results/new.jsonl", "captures/old.pcap"]
     assert queue.next() is None
 
 
-def test_a_capture_of_two_runs_is_of_none(tmp_path: Path) -> None:
-    manifest(tmp_path, "run-1", 1, "captures/pair-a.pcap")
-    manifest(tmp_path, "run-2", 2, "captures/pair-a.pcap")
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    wanted = queue.next()
-    assert wanted.run is None
-    assert queue.counts()["waiting"] == 1
-
-
-def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
+def test_after_a_power_cut_it_is_as_it_was(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/a.pcap", "captures/b.pcap")
     manifest(tmp_path, "run-2", 2, "captures/c.pcap")
     queue = TraceQueue(tmp_path)
@@ -68,7 +53,7 @@ def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
     assert [kept.name for kept in third.kept()] == ["captures/a.pcap", "captures/b.pcap", "captures/c.pcap"]
 
 
-def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
+def test_another_content_under_a_received_name_waits(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/a.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
@@ -79,7 +64,7 @@ def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     assert again.next() == wanted
 
 
-def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path) -> None:
+def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/a.pcap", "captures/b.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
@@ -102,15 +87,15 @@ def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path
     assert again.kept() == []
 
 
-def test_looking_writes_nothing(tmp_path: Path) -> None:
-    manifest(tmp_path, "run-1", 1)
-    before = sorted(tmp_path.rglob("*"))
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    assert sorted(tmp_path.rglob("*")) == before
+def test_looking_writes_nothing(tmp_path):
+    for names in ((), ("captures/a.pcap", "results/a.jsonl")):
+        manifest(tmp_path, "run-1", 1, *names)
+        before = sorted(tmp_path.rglob("*"))
+        TraceQueue(tmp_path).scan()
+        assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_capture_whose_run_was_killed_goes_up_as_it_is(tmp_path: Path) -> None:
+def test_a_capture_whose_run_was_killed_goes_up_as_it_is(tmp_path):
     manifest(tmp_path, "run-1", 1, "captures/run-1-a.pcap")
     for name in ("run-0123456789ab-a.pcap", "pair-0123456789ab-b.pcap", "run-0123456789ab-b.pcap.tmp"):
         (tmp_path / "captures" / name).write_bytes(b"left behind")
@@ -146,7 +131,7 @@ contents = states | st.recursive(values, lambda inner: st.lists(inner) | st.dict
 
 
 @given(st.sampled_from([200, 400, 401, 404, 408, 409, 413, 422, 429, 500, 503, 507, 302]), contents)
-def test_only_an_offset_of_the_stream_or_the_receipt_of_this_file_settles_anything(status: int, content: Any) -> None:
+def test_only_an_offset_of_the_stream_or_the_receipt_of_this_file_settles_anything(status, content):
     try:
         state = read_state(Answer(status, content, None), OFFER, "probe-1")
     except (Later, UnknownError, RefusedError):
@@ -170,7 +155,7 @@ manifests = json_values | st.fixed_dictionaries(
 
 
 @given(manifests)
-def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest: Any) -> None:
+def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest):
     for wanted in wanted_of(manifest):
         assert is_name(wanted.name)
         assert "/" in wanted.name
@@ -179,7 +164,7 @@ def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest
 
 
 @given(st.binary(max_size=300) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory: Any, content: bytes) -> None:
+def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("probe")
     (folder / "receipts/captures").mkdir(parents=True)
     (folder / "captures").mkdir()
@@ -191,6 +176,6 @@ def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory: Any, content: 
 
 
 @given(st.binary(min_size=144, max_size=300))
-def test_what_networks_carried_is_never_less_than_the_payload_that_was_sent(told: bytes) -> None:
+def test_what_networks_carried_is_never_less_than_the_payload_that_was_sent(told):
     counts = read_counts(told)
     assert counts.carried_bytes >= counts.sent_bytes

@@ -6,7 +6,7 @@ import json
 import random
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.https_gateway import TOKEN, TlsServer
+from support.recorded_files import record
 from tandem.export import AnyPath, GatewayAddress, Permit, TraceQueue, TraceUploader
 from tandem.schema.trace import CHUNK_BYTES, Encoding, Offer, Receipt, read_offer
 
@@ -26,10 +27,10 @@ class BreakOff(Exception):  # noqa: N818  the test's wish
 
 class TraceServer(TlsServer):
     """``received``: whole files by name. ``requests``: method and status of each. ``on_bytes`` may change what comes (a corruption on
-    the way) or raise BreakOff; ``reply`` may answer instead."""
+    the way) or raise BreakOff; ``reply`` may answer instead. ``probe``: whose receipts it gives."""
 
-    def __init__(self, folder: Path, probe: str = "probe-1") -> None:
-        self.probe = probe
+    def __init__(self, folder: Path) -> None:
+        self.probe = "probe-1"
         self.received: dict[str, bytes] = {}
         self.offers: dict[str, Offer] = {}
         self.streams: dict[str, bytearray] = {}
@@ -171,21 +172,18 @@ NO = Permit((), "waits: for the test", 0.05, {})
 class Policy:
     def __init__(self) -> None:
         self.now = GO
-        self.is_held = False
         self.left: int | None = None
         self.reserved: list[int] = []
         self.used: list[int] = []
 
     def permit(self) -> Permit:
-        if self.is_held:
-            return NO
         if self.left is None:
             return self.now
         left = self.left - sum(self.used)
         return Permit(("w",), "", 0.0, {"w": left}) if left >= 256 * 1024 else NO
 
     def held(self) -> bool:
-        return self.is_held
+        return False
 
     def reserve(self, path: str, count: int) -> None:
         assert path == "w"
@@ -204,7 +202,7 @@ class Probe:
         self.policy = Policy()
         self.events: list[tuple[str, str, str | None]] = []
         self.happened = threading.Condition()
-        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
         self.begin()
 
     def begin(self) -> None:
@@ -218,26 +216,12 @@ class Probe:
             self.events.append((kind, detail, path))
             self.happened.notify_all()
 
-    def capture(self, name: str, content: bytes, run: str = "run-1", promised: bytes | None = None) -> None:
-        file = self.folder / "captures" / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(content)
-        whole = content if promised is None else promised
-        row = {
-            "name": f"captures/{name}",
-            "bytes": len(whole),
-            "sha256": hashlib.sha256(whole).hexdigest(),
-            "packets": 1,
-        }
-        manifest = self.folder / "runs" / f"{run}.json"
-        told: dict[str, Any] = {"id": run, "ended_utc_ns": 5, "files": []}
-        told = json.loads(manifest.read_text()) if manifest.exists() else told
-        told["files"].append(row)
-        manifest.write_text(json.dumps(told))
+    def capture(self, name: str, content: bytes, **promised: bytes) -> None:
+        record(self.folder, {f"captures/{name}": content}, **promised)
 
-    def send(self, name: str, content: bytes, **more: Any) -> None:
+    def send(self, name: str, content: bytes, **promised: bytes) -> None:
         """Until its receipt is there."""
-        self.capture(name, content, **more)
+        self.capture(name, content, **promised)
         self.uploader.start()
         self.until("trace_received")
 
@@ -250,7 +234,7 @@ class Probe:
 
 
 @pytest.fixture
-def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TraceServer]:
+def server(tmp_path, request):
     request.getfixturevalue("patience")
     made = TraceServer(tmp_path / "server")
     yield made
@@ -258,7 +242,7 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TraceServ
 
 
 @pytest.fixture
-def probe(tmp_path: Path, server: TraceServer) -> Iterator[Probe]:
+def probe(tmp_path, server):
     made = Probe(tmp_path / "probe", server)
     yield made
     made.uploader.stop()
@@ -268,30 +252,24 @@ def noise(count: int) -> bytes:
     return random.Random(count).randbytes(count)
 
 
-def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServer) -> None:
-    content = noise(3 * CHUNK_BYTES + 17)
-    probe.send("a.pcap", content)
-    assert server.received == {"captures/a.pcap": content}
-    receipt = probe.queue.receipts.of("captures/a.pcap")
-    assert (receipt.bytes, receipt.run) == (len(content), "run-1")
-    assert (probe.folder / "captures/a.pcap").exists(), "deleting is not the uploader's"
-    assert probe.queue.counts()["waiting"] == 0
-    assert [kept.name for kept in probe.queue.kept()] == ["captures/a.pcap"]
-
-
-def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_path: Path, server: TraceServer) -> None:
+def test_files_go_up_deflated_and_their_receipts_are_kept_also_of_an_empty_one(tmp_path, server):
     probe = Probe(tmp_path / "probe", server, "gzip")
-    content = b"the same again " * 100_000
-    probe.capture("empty.pcap", b"")
-    probe.capture("a.pcap", content)
+    contents = {"captures/a.pcap": b"the same again " * 100_000, "captures/empty.pcap": b""}
+    record(probe.folder, contents)
     probe.uploader.start()
     probe.until("trace_received", 2)
     probe.uploader.stop()
-    assert server.received == {"captures/a.pcap": content, "captures/empty.pcap": b""}
-    assert server.body_bytes < len(content) / 20
+    assert server.received == contents
+    assert server.body_bytes < len(contents["captures/a.pcap"]) / 20
+    for name, content in contents.items():
+        receipt = probe.queue.receipts.of(name)
+        assert (receipt.bytes, receipt.run) == (len(content), "run-1")
+        assert (probe.folder / name).exists(), "deleting is not the uploader's"
+    assert probe.queue.counts()["waiting"] == 0
+    assert {kept.name for kept in probe.queue.kept()} == contents.keys()
 
 
-def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, server: TraceServer) -> None:
+def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe, server):
     places = (0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 4711)
     contents = {f"captures/{at}.pcap": noise(3 * CHUNK_BYTES - number) for number, at in enumerate(places)}
     broken: list[int] = []
@@ -315,7 +293,7 @@ def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, s
     assert sum(method == "POST" for method, _ in server.requests) == len(places), "an offer is made once"
 
 
-def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, server: TraceServer) -> None:
+def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe, server):
     server.on_bytes = lambda _sha, _offset, piece: bytes([piece[0] ^ 1]) + piece[1:]
     probe.capture("a.pcap", noise(CHUNK_BYTES))
     probe.uploader.start()
@@ -325,7 +303,7 @@ def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, ser
 
 
 @pytest.mark.parametrize(("what", "status"), [("bytes", 409), ("offer", 404)])
-def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, what: str, status: int) -> None:
+def test_what_a_server_forgot_it_gets_again(probe, server, what, status):
     forgotten: list[str] = []
 
     def forgets(method: str, path: str) -> None:
@@ -337,7 +315,7 @@ def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, w
             else:
                 del server.offers[sha]
 
-    server.reply = forgets  # type: ignore[assignment]
+    server.reply = forgets
     content = noise(8 * CHUNK_BYTES)
     probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
@@ -346,7 +324,7 @@ def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, w
     assert sum(method == "POST" for method, _ in server.requests) == (1 if what == "bytes" else 2)
 
 
-def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServer) -> None:
+def test_a_server_that_cannot_now_gets_it_later(probe, server):
     probe.uploader.start()
     for count, status in enumerate((401, 429, 500, 503, 507), 1):
         server.requests.clear()
@@ -361,7 +339,7 @@ def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServe
         probe.until("trace_received", count)
 
 
-def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(probe: Probe, server: TraceServer) -> None:
+def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(probe, server):
     server.received["captures/a.pcap"] = b"another content"
     probe.capture("a.pcap", noise(1000))
     probe.capture("b.pcap", noise(2000))
@@ -375,12 +353,10 @@ def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(pro
     assert probe.queue.counts()["waiting"] == 1, "a person may have it tried again"
 
 
-def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_never_deleted(
-    probe: Probe, server: TraceServer
-) -> None:
+def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_never_deleted(probe, server):
     promised = noise(5000)
     content = promised[:100] + b"\0" * 900 + promised[1000:]
-    probe.send("a.pcap", content, promised=promised)
+    probe.send("a.pcap", content, a=promised)
     assert server.received == {"damaged/captures/a.pcap": content}
     assert [kind for kind, _, _ in probe.events] == ["trace_damaged", "trace_received"]
     assert probe.queue.kept() == []
@@ -392,7 +368,7 @@ def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_neve
     assert probe.queue.next() is None, "known after a restart, and not sent again"
 
 
-def test_a_file_that_is_gone_is_told_once(probe: Probe, server: TraceServer) -> None:
+def test_a_file_that_is_gone_is_told_once(probe, server):
     probe.capture("a.pcap", b"x")
     (probe.folder / "captures/a.pcap").unlink()
     probe.uploader.start()
@@ -400,7 +376,7 @@ def test_a_file_that_is_gone_is_told_once(probe: Probe, server: TraceServer) -> 
     assert server.requests == []
 
 
-def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer) -> None:
+def test_a_receipt_for_something_else_is_none(probe, server):
     server.probe = "probe-2"
     probe.capture("a.pcap", noise(1000))
     probe.uploader.start()
@@ -409,7 +385,7 @@ def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer)
     assert probe.queue.kept() == []
 
 
-def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe: Probe, server: TraceServer) -> None:
+def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe, server):
     probe.policy.now = NO
     probe.capture("a.pcap", noise(1000))
     probe.uploader.start()
@@ -421,7 +397,7 @@ def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe: P
     probe.until("trace_received")
 
 
-def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:
+def test_over_a_metered_path_no_more_than_it_may_cost(probe, server):
     probe.policy.left = 2_000_000
     probe.capture("a.pcap", noise(12 * CHUNK_BYTES))
     probe.uploader.start()
@@ -436,7 +412,7 @@ def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: Trac
     probe.until("trace_received")
 
 
-def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path: Path, server: TraceServer) -> None:
+def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path, server):
     probe = Probe(tmp_path / "probe", server, "gzip")
     content = noise(2 * CHUNK_BYTES)
     probe.capture("a.pcap", content)
@@ -454,7 +430,7 @@ def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path: Path, server: Trace
     assert list((probe.folder / "traces/offers").iterdir()) == []
 
 
-def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:
+def test_a_capture_without_a_manifest_is_received_as_it_is(probe):
     (probe.folder / "captures").mkdir()
     (probe.folder / "captures/run-0123456789ab-a.pcap").write_bytes(b"left behind")
     probe.uploader.start()

@@ -1,13 +1,14 @@
 """The poller's thread against a scripted modem on a pseudo-terminal."""
 
+import contextlib
 import itertools
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
+from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good, polling, rsrp
+from support.waiting import until
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 
@@ -24,15 +25,11 @@ def polls() -> Collected:
 
 @pytest.fixture
 def poller(modem: ScriptedModem, polls: Collected) -> Iterator[Poller]:
-    running = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
-    running.start()
-    yield running
-    running.stop(60)
+    with polling(Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)) as running:
+        yield running
 
 
-def test_it_identifies_sets_up_and_polls_at_its_due_times(
-    modem: ScriptedModem, poller: Poller, polls: Collected
-) -> None:
+def test_it_identifies_sets_up_and_polls_at_its_due_times(modem, poller, polls):
     made = polls.wait(lambda p: len(p) >= 5)
     assert all(good(poll) for poll in made)
     assert {(poll.path, poll.operator, poll.driver, poll.model) for poll in made} == {("a", "A", "quectel", "EC25")}
@@ -49,47 +46,35 @@ def test_it_identifies_sets_up_and_polls_at_its_due_times(
     assert poller.dropped == {}
 
 
-def test_a_port_that_is_not_there_is_logged_once_and_found_later(
-    tmp_path: Path, polls: Collected, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_port_that_is_not_there_is_logged_once_and_found_later(tmp_path, polls, caplog):
     link = tmp_path / "late"
-    poller = Poller("b", None, str(link), "auto", PERIOD_S, polls.add)
-    poller.start()
-    polls.wait(lambda p: len(p) >= 4)
-    assert [r.message for r in caplog.records if str(link) in r.message] == [f"b: {link}: No such file or directory"]
-    assert polls.made[0].failure == "port_lost"
-    assert polls.made[0].driver is None
-    assert polls.made[0].record().tags == {"path": "b"}
-    modem = ScriptedModem(link)
-    try:
+    with contextlib.ExitStack() as ends, polling(Poller("b", None, str(link), "auto", PERIOD_S, polls.add)):
+        polls.wait(lambda p: len(p) >= 4)
+        missing = f"b: {link}: No such file or directory"
+        assert [r.message for r in caplog.records if str(link) in r.message] == [missing]
+        assert (polls.made[0].failure, polls.made[0].driver) == ("port_lost", None)
+        assert polls.made[0].record().tags == {"path": "b"}
+        ends.callback(ScriptedModem(link).close)
         polls.wait(lambda p: good(p[-1]))
-    finally:
-        poller.stop(60)
-        modem.close()
 
 
-def test_while_one_modem_is_gone_the_other_is_polled_as_before(
-    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
-) -> None:
+def test_while_one_modem_is_gone_the_other_is_polled_as_before(modem, poller, polls, tmp_path):
     other, of_other = ScriptedModem(tmp_path / "other"), Collected()
-    second = Poller("b", "B", str(other.link), "auto", PERIOD_S, of_other.add)
-    second.start()
-    of_other.wait(lambda p: p != [] and good(p[-1]))
-    heard = modem.heard.count("ATE0")
-    other.unplug()
-    of_other.wait(lambda p: p[-1].failure == "port_lost")
-    count = len(polls.made)
-    made = polls.wait(lambda p: len(p) >= count + 5)
-    assert all(good(poll) and poll.path == "a" for poll in made)
-    assert modem.heard.count("ATE0") == heard, "its port was not opened anew"
-    other.plug()
-    of_other.wait(lambda p: good(p[-1]))
-    second.stop(60)
-    other.close()
+    with contextlib.closing(other), polling(Poller("b", "B", str(other.link), "auto", PERIOD_S, of_other.add)):
+        of_other.wait(lambda p: p != [] and good(p[-1]))
+        heard = modem.heard.count("ATE0")
+        other.unplug()
+        of_other.wait(lambda p: p[-1].failure == "port_lost")
+        count = len(polls.made)
+        made = polls.wait(lambda p: len(p) >= count + 5)
+        assert all(good(poll) and poll.path == "a" for poll in made)
+        assert modem.heard.count("ATE0") == heard, "its port was not opened anew"
+        other.plug()
+        of_other.wait(lambda p: good(p[-1]))
     assert poller.path == "a"
 
 
-def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Collected) -> None:
+def test_an_error_of_every_command_is_the_polls_failure(modem, poller, polls):
     modem.error = "+CME ERROR: 10"
     failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]
     assert failed.reading is None
@@ -102,49 +87,35 @@ def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, po
     assert poller.path == "a"
 
 
-def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(
-    modem: ScriptedModem, polls: Collected
-) -> None:
-    def add(poll: Poll) -> None:
+def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(modem, polls):
+    def busy(poll: Poll) -> None:
         polls.add(poll)
         if len(polls.made) == 2:
-            time.sleep(3.5 * PERIOD_S)
+            until(lambda: time.monotonic_ns() > poll.due_monotonic_ns + 4.5 * PERIOD_S * 10**9)
 
-    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, add)
-    poller.start()
-    made = polls.wait(lambda p: any(poll.skipped >= 3 for poll in p) and good(p[-1]))
-    poller.stop(60)
+    with polling(Poller("a", "A", str(modem.link), "auto", PERIOD_S, busy)):
+        made = polls.wait(lambda p: any(poll.skipped >= 3 for poll in p) and good(p[-1]))
     assert all((poll.due_monotonic_ns - made[0].due_monotonic_ns) % 10**8 == 0 for poll in made)
 
 
-def test_a_receiver_that_fails_does_not_end_the_measuring(
-    modem: ScriptedModem, polls: Collected, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_receiver_that_fails_does_not_end_the_measuring(modem, polls, caplog):
     def failing(poll: Poll) -> None:
         polls.add(poll)
         raise ValueError("the receiver's own mistake")
 
-    poller = Poller("a", None, str(modem.link), "generic", PERIOD_S, failing)
-    poller.start()
-    polls.wait(lambda p: len(p) >= 3)
-    poller.stop(60)
+    with polling(Poller("a", None, str(modem.link), "generic", PERIOD_S, failing)):
+        polls.wait(lambda p: len(p) >= 3)
     assert "the receiver's own mistake" in caplog.text
 
 
-def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls: Collected) -> None:
-    poller = Poller("a", None, str(modem.link), "auto", 300.0, polls.add)
-    poller.start()
-    polls.wait(lambda p: len(p) == 1)
-    poller.stop(60)
-    second = Poller("a", None, str(modem.link), "auto", PERIOD_S, polls.add)
-    second.start()
-    polls.wait(lambda p: len(p) >= 3 and good(p[-1]))
-    second.stop(60)
+def test_stopping_is_prompt_and_leaves_the_port_free(modem, polls):
+    with polling(Poller("a", None, str(modem.link), "auto", 300.0, polls.add)):
+        polls.wait(lambda p: len(p) == 1)
+    with polling(Poller("a", None, str(modem.link), "auto", PERIOD_S, polls.add)):
+        polls.wait(lambda p: len(p) >= 3 and good(p[-1]))
 
 
-def test_a_link_that_is_moved_to_another_modem_is_followed(
-    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
-) -> None:
+def test_a_link_that_is_moved_to_another_modem_is_followed(modem, poller, polls, tmp_path):
     polls.wait(lambda p: len(p) >= 2)
     other = ScriptedModem(tmp_path / "other")
     other.lines = (LINES[0].replace("-95", "-120"), LINES[1])
@@ -159,18 +130,14 @@ def test_a_link_that_is_moved_to_another_modem_is_followed(
         other.close()
 
 
-def test_a_modem_that_names_itself_only_in_its_text_is_known_by_that(modem: ScriptedModem, polls: Collected) -> None:
+def test_a_modem_that_names_itself_only_in_its_text_is_known_by_that(modem, polls):
     modem.answers = {"AT+CGMI": "ERROR", "AT+CGMM": "ERROR", "ATI": "Quectel\r\nEC25\r\nEC25EFAR06\r\n\r\nOK"}
-    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
-    poller.start()
-    (poll, *_) = polls.wait(lambda p: len(p) >= 1)
-    poller.stop(60)
+    with polling(Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)):
+        (poll, *_) = polls.wait(lambda p: len(p) >= 1)
     assert (poll.driver, poll.model) == ("quectel", "EC25")
 
 
-def test_out_of_range_quantities_are_left_out_and_counted(
-    modem: ScriptedModem, poller: Poller, polls: Collected
-) -> None:
+def test_out_of_range_quantities_are_left_out_and_counted(modem, poller, polls):
     modem.heard.clear()
     modem.wait_heard(POLL)
     modem.lines = (

@@ -43,14 +43,13 @@ def stock(root, **values):
     return root
 
 
-@pytest.mark.parametrize(
-    ("release", "name"),
-    [("4.14.127.mptcp", "v0.94"), ("4.19.126", "v0.95"), ("5.4.86-rt", "v0.96"), ("4.20.1", "v0.9x")],
-)
-def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path, release, name):
-    found = here(Tree(tmp_path, release).root)
-    assert (found.name, found.protocol) == (name, 0)
-    assert ("has not run" in found.untried) == (name != "v0.94")
+def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path):
+    releases = {"4.14.127.mptcp": "v0.94", "4.19.126": "v0.95", "5.4.86-rt": "v0.96", "4.20.1": "v0.9x"}
+    for release, name in releases.items():
+        found = here(Tree(tmp_path / release, release).root)
+        assert (found.name, found.protocol) == (name, 0)
+        assert isinstance(found.path_manager(), FullMesh)
+        assert ("has not run" in found.untried) == (name != "v0.94")
 
 
 def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
@@ -65,20 +64,18 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
-@pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
-def test_both_tell_of_themselves_alike(kernel, tmp_path, monkeypatch):
-    root = Tree(tmp_path).root if kernel == "v0.94" else stock(tmp_path)
-    monkeypatch.setattr(sysctls, "ROOT", root / "proc/sys")
-    one = here(root)
-    assert one.name == kernel
-    now = one.scheduler()
-    assert now in one.schedulers()
-    assert sysctls.read([one.scheduler_sysctl])[one.scheduler_sysctl] == one.schedulers()[now]
-    assert one.scheduler_sysctl in one.sysctls
-    assert all(name.startswith("net.mptcp.") for name in one.sysctls)
-    assert {"scheduler", "path_manager"} <= one.settings().keys()
-    assert all("\n" not in note for note in one.notes())
-    assert isinstance(one.path_manager(), FullMesh) == (kernel == "v0.94")
+def test_both_tell_of_themselves_alike(tmp_path, monkeypatch):
+    for name, root in (("upstream", stock(tmp_path / "stock")), ("v0.94", Tree(tmp_path / "old").root)):
+        monkeypatch.setattr(sysctls, "ROOT", root / "proc/sys")
+        kernel = here(root)
+        assert kernel.name == name
+        now = kernel.scheduler()
+        assert sysctls.read([kernel.scheduler_sysctl])[kernel.scheduler_sysctl] == kernel.schedulers()[now]
+        assert kernel.scheduler_sysctl in kernel.sysctls
+        assert all(sysctl.startswith("net.mptcp.") for sysctl in kernel.sysctls)
+        assert {"scheduler", "path_manager"} <= kernel.settings().keys()
+        assert all("\n" not in note for note in kernel.notes())
+        assert isinstance(kernel.path_manager(), FullMesh) == (name == "v0.94")
 
 
 @pytest.fixture
@@ -257,18 +254,19 @@ class Telling(MultipathSocket):
         return {43: b"default\0", 44: b"fullmesh\0"}[option] if host in self.over else b"\0"
 
 
-@pytest.mark.parametrize("over", ["", "127.0.0.1", "127.9.0.7", None])
-def test_where_the_sysctls_are_hidden_a_socket_tells_the_scheduler_or_a_connection_with_itself(tree, monkeypatch, over):
+def test_where_the_sysctls_are_hidden_a_socket_tells_the_scheduler_or_a_connection_with_itself(tree, monkeypatch):
     """That kernel may have plain TCP over loopback; 127.9.0.7 stands for an address of an interface."""
     for file in (tree.root / "proc/sys/net/mptcp").iterdir():
         file.unlink()
     tree.interface("wwan0", address="127.9.0.7")
     tree._take()
     monkeypatch.setattr(v094, "open_socket", lambda family, **_: Telling(family, socket.SOCK_STREAM))
-    monkeypatch.setattr(Telling, "over", frozenset({over} - {None}))
     kernel = here(tree.root)
-    told = ("minsrtt", {"minsrtt": "default"}) if over is not None else (None, {})
-    assert (kernel.scheduler(), kernel.schedulers()) == told
+    for over in ("", "127.0.0.1", "127.9.0.7"):
+        monkeypatch.setattr(Telling, "over", frozenset({over}))
+        assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"}), over
+    monkeypatch.setattr(Telling, "over", frozenset())
+    assert (kernel.scheduler(), kernel.schedulers()) == (None, {})
 
 
 def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_is_no_traceback(tree, monkeypatch):
@@ -283,13 +281,13 @@ def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_i
         Reader(connection, tree.root).read()
 
 
-@pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
-def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, fallback, monkeypatch):
+def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, monkeypatch):
     Connection(None, monkeypatch)
-    with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
-        connection.connect(listener.getsockname())
-        sample = Reader(connection, tree.root).read()
-        assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
+    for kind, fallback in ((MultipathSocket, True), (socket.socket, False)):
+        with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
+            connection.connect(listener.getsockname())
+            sample = Reader(connection, tree.root).read()
+            assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
 
 
 def second(root, linux, *, modules=True):
@@ -436,28 +434,25 @@ def chosen(monkeypatch):
 MIXED, ONE_FAMILY = {"a": "192.0.2.1", "b": "2001:db8::1"}, {"a": "192.0.2.1", "b": "192.0.2.9"}
 
 
-@pytest.mark.parametrize(
-    ("name", "kernels", "mine"), [("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1")]
-)
-def test_ours_while_families_differ_and_the_kernels_again_at_the_end(chosen, name, kernels, mine):
-    kernel = KernelSysctls({name: kernels})
-    made = chosen(kernel, MIXED)
-    assert (made.ours, kernel.values) == (True, {name: mine})
-    made.close()
-    assert kernel.values == {name: kernels}
-    left = KernelSysctls({name: mine})
-    assert chosen(left, ONE_FAMILY).ours is False
-    assert left.values == {name: kernels}
+def test_ours_while_families_differ_and_the_kernels_again_at_the_end(chosen):
+    names = (("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1"))
+    for name, theirs, mine in names:
+        kernel = KernelSysctls({name: theirs})
+        made = chosen(kernel, MIXED)
+        assert (made.ours, kernel.values) == (True, {name: mine})
+        made.close()
+        assert kernel.values == {name: theirs}
+        left = KernelSysctls({name: mine})
+        assert chosen(left, ONE_FAMILY).ours is False
+        assert left.values == {name: theirs}
 
 
-def test_a_refusal_is_said_once(chosen, caplog):
+def test_a_refusal_is_said_once_and_a_kernel_before_5_19_only_where_it_matters(chosen, caplog):
     made = chosen(KernelSysctls({"net.mptcp.pm_type": "0"}, refuses=True), MIXED)
     made.choose()
     assert (made.ours, made.why_not) == (False, "net.mptcp.pm_type: Permission denied")
     assert caplog.text.count("will not come back") == 1
-
-
-def test_a_kernel_before_5_19_is_said_only_where_it_matters(chosen, caplog):
+    caplog.clear()
     assert chosen(KernelSysctls({}), ONE_FAMILY).why_not is None
     assert "no path manager but its own" in (chosen(KernelSysctls({}), MIXED).why_not or "")
     assert caplog.text.count("will not come back") == 1

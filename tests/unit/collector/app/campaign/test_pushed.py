@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import groupby
 
 import pytest
 from driven import begun
@@ -22,17 +23,16 @@ pytestmark = pytest.mark.usefixtures("disk")
 
 
 def test_taken_run_and_done_seen_at_the_server(server, probe):
-    push = server.push()
-    probe.seconds(20)
-    assert server.states() == ["done"]
-    assert [state for _, state in server.history][:2] == ["running", "running"] or "taken" in dict(
-        server.history
-    ).values()
-    assert probe.asked() == [(push, n) for n in range(4)]
+    pushes = [server.push("one"), server.push("two")]
+    probe.seconds(40)
+    reported = [[state for state, _ in groupby(state for one, state in server.history if one == p)] for p in pushes]
+    assert reported == [["running", "done"], ["taken", "running", "done"]]
+    assert server.states() == ["done", "done"]
+    assert probe.asked() == [(push, n) for push in pushes for n in range(4)]
     probe.seconds(3)
     assert probe.own.known == {}
     assert read(probe.kit.folder) == []
-    assert stored(probe.kit.folder, push, probe.kit.now())["runs"] == {"ok": 4}
+    assert [stored(probe.kit.folder, push, probe.kit.now())["runs"] for push in pushes] == [{"ok": 4}] * 2
 
 
 def test_the_highest_priority_first_then_the_oldest(server, probe):
@@ -99,24 +99,17 @@ def test_what_cannot_be_is_refused_with_its_reason_and_the_next_taken(server, pr
     assert {p for p, _ in probe.asked()} == {good}
 
 
-def test_a_file_that_is_gone_from_the_probe_is_refused_not_replaced_by_another_of_its_name(server, probe, tmp_path):
+def test_what_could_be_yesterday_and_cannot_today_is_refused(server, probe, tmp_path):
     probe.kit.campaigns.begin(begun(probe.kit))
-    push = server.push("chen-sizes")
+    gone, other = server.push("chen-sizes"), server.push()
     probe.seconds(2, finish=False)
-    (tmp_path / f"{push}.toml").unlink()
-    probe.seconds(20)
-    assert server.states() == ["refused"]
-    assert "No such file or directory" in server.rows[push]["reason"]
-
-
-def test_what_could_be_yesterday_and_cannot_today_is_refused(server, probe):
-    probe.kit.campaigns.begin(begun(probe.kit))
-    server.push()
-    probe.seconds(2, finish=False)
-    assert server.states() == ["taken"]
+    assert server.states() == ["taken", "taken"]
+    (tmp_path / f"{gone}.toml").unlink()  # not replaced by the package's of its name
     probe.refusal = "pushed.toml:4: the campaign has 2 paths,\nthis probe has 1"
     probe.seconds(20)
-    assert server.rows["push-000000000000"]["reason"] == "pushed.toml:4: the campaign has 2 paths, this probe has 1"
+    assert server.states() == ["refused", "refused"]
+    assert "No such file or directory" in server.rows[gone]["reason"]
+    assert server.rows[other]["reason"] == "pushed.toml:4: the campaign has 2 paths, this probe has 1"
 
 
 def test_withdrawn_while_its_triggers_wait(server, probe):
@@ -290,9 +283,7 @@ def test_a_hostile_server_ends_nothing(tmp_path_factory, status, value, where):
 )
 def test_nonsense_is_one_line_in_the_log(server, probe, caplog, answer):
     server.answer = lambda _method, _url: answer
-    for _ in range(5):
-        probe.watch.soon()
-        probe.second()
+    asks(probe, 5)
     (line,) = [record.getMessage() for record in caplog.records if "queue of campaigns" in record.getMessage()]
     assert "\n" not in line
     assert len(line) < 600

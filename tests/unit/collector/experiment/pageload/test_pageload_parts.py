@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import socketserver
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import any_json, said
 from tandem.devtools import Event
 from tandem.experiment.control import Session
 from tandem.experiment.pageload import EXPERIMENT
@@ -22,27 +24,21 @@ from tandem.experiment.results import carried
 SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tandem-page\r\n\r\n"
 
 
-class PageServer:
+class PageServer(socketserver.ThreadingTCPServer):
     """An endpoint for the probe's side of a page load: takes ``GET /v1/page/…``, then says what a script says.
 
     ``script(connection, requests)`` is called for each connection after its head; ``requests()`` gives the next request's lines.
     ``heads``: those of the connections. ``switch``: what it answers to them."""
 
+    request_queue_size, daemon_threads, block_on_close = 128, True, False
+
     def __init__(self, script, switch=SWITCHED):
-        self.script, self.switch = script, switch
-        self.heads = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
+        self.script, self.switch, self.heads, self.port = script, switch, [], self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection):  # unbuffered: what follows the head is the script's
-        with connection, connection.makefile("rb", buffering=0) as lines, contextlib.suppress(OSError):
+    def finish_request(self, connection, _address):  # unbuffered: what follows the head is the script's
+        with connection.makefile("rb", buffering=0) as lines, contextlib.suppress(OSError):
 
             def request():
                 found = []
@@ -55,8 +51,8 @@ class PageServer:
             self.script(connection, request)
 
     def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)  # closing alone leaves it listening while a thread waits in accept()
-        self.listener.close()
+        self.shutdown()
+        self.server_close()
 
 
 def page(*objects, url="http://a.test/"):
@@ -92,78 +88,46 @@ SESSION = Session("s" * 8, bytes(32), "a")
 ROW = {"method": "GET", "url": "https://a.test/x?y", "status": 200, "bytes": 5, "by": None, "after_load": False}
 TLS = {"certificate": "-----BEGIN", "spki_sha256": "A" * 43 + "="}
 TOLD = {"url": "https://a.test/x?y", "objects": [ROW], "tls": TLS}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=20,
-)
 
 
-def test_a_page_is_read():
+def test_a_page_is_read_and_what_is_none_is_an_error():
     found = read("p", TOLD)
     (one,) = found.objects
     assert (one.target, one.origin.authority, one.bytes) == ("/x?y", "a.test", 5)
     assert found.spki_sha256 == TLS["spki_sha256"]
+    changed = [{"by": 0}, {"by": -1}, {"url": "https://a b/"}, {"url": "https://a.test/\r\nX: y"}]
+    changed += [{"method": "GET / HTTP/1.1\r\nX:"}]
+    rows = [{"tls": None}, {"tls": {"certificate": "x", "spki_sha256": "--no-sandbox"}}, {"objects": []}]
+    rows += [{"objects": [{**ROW, **change}]} for change in changed]
+    rows += [{"url": "--load-extension=/x"}, {"url": "file:///etc/passwd"}]
+    assert [row for row in rows if not said(PageError, read, "p", {**TOLD, **row})] == []
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        {**TOLD, "tls": None},
-        {**TOLD, "tls": {"certificate": "x", "spki_sha256": "--no-sandbox"}},
-        {**TOLD, "objects": []},
-        {**TOLD, "objects": [{**ROW, "by": 0}]},
-        {**TOLD, "objects": [{**ROW, "by": -1}]},
-        {**TOLD, "objects": [{**ROW, "url": "https://a b/"}]},
-        {**TOLD, "objects": [{**ROW, "url": "https://a.test/\r\nX: y"}]},
-        {**TOLD, "objects": [{**ROW, "method": "GET / HTTP/1.1\r\nX:"}]},
-        {**TOLD, "url": "--load-extension=/x"},
-        {**TOLD, "url": "file:///etc/passwd"},
-    ],
-)
-def test_what_is_no_page_is_an_error(told):
-    with pytest.raises(PageError):
-        read("p", told)
-
-
-@given(JSON)
+@given(any_json(20))
 def test_any_json_is_an_error(told):
-    with pytest.raises(PageError):
-        read("p", told)
+    assert said(PageError, read, "p", told)
 
 
-@given(st.sampled_from(sorted(ROW)), JSON)
+@given(st.sampled_from(sorted(ROW)), any_json(20))
 def test_any_value_of_an_object_is_taken_or_refused(key, value):
-    try:
-        found = read("p", {**TOLD, "objects": [{**ROW, key: value}]})
-    except PageError as error:
-        told = str(error)
-        found = None
-    else:
-        told = ""
-    assert "\n" not in told
-    assert found is None or len(found.objects) == 1
+    found = []
+    refusal = said(PageError, lambda: found.append(read("p", {**TOLD, "objects": [{**ROW, key: value}]})))
+    assert "\n" not in refusal
+    assert [len(page.objects) for page in found] == ([] if refusal else [1])
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
+def test_pages_are_named_once_all_is_all_and_what_makes_no_sense_is_refused(tmp_path):
+    assert request(9, tmp_path, pages="b, a,b").names == ("b", "a")
+    assert request(9, tmp_path, pages="all").names == ()
+    for more, why in (
         ({"pages": "a/b"}, "'pages'"),
         ({"pages": " , "}, "no name"),
         ({"pages": "a,b", "repetitions": 1000, "browser": "both"}, "more than 2000 loads"),
         ({"path": "z"}, "none of the paths"),
         ({"server": {"control": "https://h", "measurement": "https://h", "token_file": "x"}}, "token|TLS"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(tmp_path, more, why):
-    with pytest.raises(ParameterError) as caught:
-        request(9, tmp_path, **more)
-    assert any(word in str(caught.value) for word in why.split("|"))
-
-
-def test_pages_are_named_once_and_all_is_all(tmp_path):
-    assert request(9, tmp_path, pages="b, a,b").names == ("b", "a")
-    assert request(9, tmp_path, pages="all").names == ()
+    ):
+        with pytest.raises(ParameterError, match=why):
+            request(9, tmp_path, **more)
 
 
 def event(method, **params):
@@ -194,9 +158,9 @@ def test_requests_are_counted_as_the_browser_tells_them():
     st.sampled_from(
         ["Page.loadEventFired", "Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished"]
     ),
-    JSON,
-    JSON,
-    JSON,
+    any_json(20),
+    any_json(20),
+    any_json(20),
 )
 def test_any_event_is_taken(method, request_id, inner, at):
     counts = Counts()
@@ -252,28 +216,24 @@ def test_bytes_go_both_ways_at_once_and_the_endpoints_answer_is_not_among_them(r
     assert got == BIG + b"end"
 
 
-@pytest.mark.parametrize(("host", "port"), [("update.test", 443), ("a.test", 443), ("b.test", 80), ("127.0.0.1", 80)])
-def test_hosts_that_the_page_does_not_have_are_refused_and_counted(relay, host, port):
-    client, there = through(relay, host, port)
-    with client:
-        assert not there
-    assert relay.elsewhere == 1
+def test_hosts_that_the_page_does_not_have_are_refused_and_counted(relay):
+    for count, (host, port) in enumerate((("update.test", 443), ("a.test", 443), ("b.test", 80), ("127.0.0.1", 80)), 1):
+        client, there = through(relay, host, port)
+        with client:
+            assert not there
+        assert relay.elsewhere == count
 
 
-def test_closing_ends_connections_that_wait(relay):
+def test_closing_ends_connections_that_wait_also_of_a_browser_that_says_nothing(relay):
+    """Long before their time is up."""
     client, there = through(relay, "a.test", 80)
-    with client:
+    with client, socket.create_connection(("127.0.0.1", relay.port), 60) as silent:
         assert there
+        silent.sendall(b"\x05")
         relay.close()
         with contextlib.suppress(ConnectionResetError):  # its end, or a reset
             while client.recv(1 << 20):
                 pass
-
-
-def test_a_browser_that_says_nothing_does_not_keep_it_open(relay):
-    with socket.create_connection(("127.0.0.1", relay.port), 60) as client:
-        client.sendall(b"\x05")
-        relay.close()  # long before its time is up
 
 
 @given(st.binary(max_size=60))
@@ -291,15 +251,13 @@ def test_any_greeting_is_a_host_or_an_error(raw):
         assert 0 <= port < 65536
 
 
-@pytest.mark.parametrize(
-    ("kind", "address", "host"),
-    [(1, bytes([10, 0, 0, 1]), "10.0.0.1"), (4, bytes(15) + b"\1", "::1"), (3, b"\x06A.TEST", "a.test")],
-)
-def test_every_kind_of_address_is_taken(kind, address, host):
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(b"\x05\x02\x00\x01" + bytes([5, 1, 0, kind]) + address + b"\x1f\x90")
-        assert greeted(ours) == (host, 8080)
+def test_every_kind_of_address_is_taken():
+    hosts = {(1, bytes([10, 0, 0, 1])): "10.0.0.1", (4, bytes(15) + b"\1"): "::1", (3, b"\x06A.TEST"): "a.test"}
+    for (kind, address), host in hosts.items():
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.sendall(b"\x05\x02\x00\x01" + bytes([5, 1, 0, kind]) + address + b"\x1f\x90")
+            assert greeted(ours) == (host, 8080)
 
 
 BODY = b"x" * 10
@@ -394,51 +352,33 @@ def test_more_origins_than_connections_are_served_all_the_same(load):
     assert at_most[0] <= IN_ALL + 1
 
 
-def stalls(connection, requests):
-    requests()
-    connection.sendall(GOOD[:-4])
-    requests()
+def answers(*pieces, rests=False):
+    """Says this to a request, then closes, or ``rests``."""
 
+    def script(connection, requests):
+        requests()
+        for piece in pieces:
+            connection.sendall(piece)
+        if rests:
+            requests()
 
-def cuts(connection, requests):
-    requests()
-    connection.sendall(GOOD[:-4])
-
-
-def lies(connection, requests):
-    requests()
-    connection.sendall(GOOD + b"more than it said")
-
-
-def endless(connection, requests):
-    requests()
-    connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    while True:
-        connection.sendall(b"X: y\r\n" * 1000)
-
-
-def nonsense(connection, requests):
-    requests()
-    connection.sendall(b"\0" * 50000)
-
-
-def closes(_connection, requests):
-    requests()
+    return script
 
 
 @pytest.mark.parametrize(
-    ("script", "why"),
+    ("script", "why", "seconds"),
     [
-        (stalls, "not all objects in time|timeout"),
-        (cuts, "6 of 10 bytes|reset"),
-        (endless, "no end of the head"),
-        (nonsense, "not HTTP/1|no end of the head"),
-        (closes, "closed|reset"),
-        (lies, "reset|bytes"),
+        (answers(GOOD[:-4], rests=True), "not all objects in time|timeout", 1.0),
+        (answers(GOOD[:-4]), "6 of 10 bytes|reset", 60.0),
+        (answers(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 1_000_000), "no end of the head", 60.0),
+        (answers(b"\0" * 50000), "not HTTP/1|no end of the head", 60.0),
+        (answers(), "closed|reset", 60.0),
+        (answers(GOOD + b"more than it said"), "reset|bytes", 60.0),
     ],
+    ids=("stalls", "cuts", "endless", "nonsense", "closes", "lies"),
 )
-def test_a_document_that_does_not_come_is_the_loads_failure(load, script, why):
-    found, _, _ = load(script, page(("http://a.test/", None)), seconds=1.0 if script is stalls else 60.0)
+def test_a_document_that_does_not_come_is_the_loads_failure(load, script, why, seconds):
+    found, _, _ = load(script, page(("http://a.test/", None)), seconds=seconds)
     assert found.failure is not None
     assert any(word in found.failure for word in why.split("|")), found.failure
     assert found.load_ms is None
